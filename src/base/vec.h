@@ -1,0 +1,60 @@
+/*
+ * vec: a typed growing array in one macro, and nothing else.
+ *
+ *     VEC(int) numbers = {0};
+ *     *vec_push(&numbers) = 42;
+ *     vec_each (&numbers, int *number) ...
+ *     vec_deinit(&numbers);
+ *
+ * Name a vector type where it crosses a function: `struct atom_list VEC_BODY(struct atom);`.
+ * Elements are plain data; what they own is the user's to free. `{0}` is empty. Pure.
+ */
+#pragma once
+
+#include "base/base.h"
+
+#define VEC_BODY(type)                                                                             \
+	{                                                                                          \
+		type *items;                                                                       \
+		size_t count, capacity;                                                            \
+	}
+#define VEC(type) struct VEC_BODY(type)
+
+/* A pointer to a new zeroed last element; valid until the next push. */
+#define vec_push(vec)                                                                              \
+	(*((vec)->count == (vec)->capacity                                                         \
+		   ? (((vec)->capacity = (vec)->capacity ? (vec)->capacity * 2 : 8),               \
+		      ((vec)->items = mem_resize((vec)->items, (vec)->capacity,                    \
+						 sizeof *(vec)->items)),                           \
+		      &(vec)->items)                                                               \
+		   : &(vec)->items) +                                                              \
+	 vec_zeroed_((vec)->items, (vec)->count++, sizeof *(vec)->items))
+
+static inline size_t vec_zeroed_(void *items, size_t index, size_t size)
+{
+	memset((char *)items + index * size, 0, size);
+	return index;
+}
+
+#define vec_each(vec, item)                                                                        \
+	for (size_t vec_i_ = 0, vec_once_ = 1; vec_i_ < (vec)->count; vec_i_++, vec_once_ = 1)     \
+		for (item = &(vec)->items[vec_i_]; vec_once_; vec_once_ = 0)
+
+#define vec_remove(vec, index)                                                                     \
+	(memmove(&(vec)->items[index], &(vec)->items[(index) + 1],                                 \
+		 ((vec)->count - (index)-1) * sizeof *(vec)->items),                               \
+	 (void)(vec)->count--)
+
+#define vec_clear(vec) ((void)((vec)->count = 0))
+
+#define vec_deinit(vec)                                                                            \
+	(free((vec)->items), (vec)->items = NULL, (void)((vec)->count = (vec)->capacity = 0))
+
+#define vec_sort(vec, compare) vec_sort_((vec)->items, (vec)->count, sizeof *(vec)->items, compare)
+
+static inline void vec_sort_(void *items, size_t count, size_t size,
+			     int (*compare)(const void *, const void *))
+{
+	if (count > 1)
+		qsort(items, count, size, compare);
+}

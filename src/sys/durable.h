@@ -1,0 +1,92 @@
+/*
+ * durable: files that are there after a power cut, whole or not at all.
+ *
+ * A replace writes a temporary file beside the target, syncs it, renames it, and syncs the folder;
+ * a remove unlinks and syncs the folder. A file that can't be read is an error and never "empty":
+ * only ERROR_NOT_FOUND means absent.
+ *
+ * Two forms: plain calls that block (start-up, workers, CLIs), and durable_submit(), which runs a
+ * list of steps in order on a worker and answers on the loop. A step that fails ends the list: the
+ * steps before it are durable, the ones after it did not happen. Each step is a crash point in the
+ * simulation (tests/sim/sim_durable.c, same header).
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "sys/loop.h"
+
+#include <sys/types.h>
+
+/* Reads a regular file whole. Over `max_size`: RESOURCES_EXHAUSTED; a folder, fifo or device:
+ * INVALID_STATE saying what it is. `ret_content` must be empty or hold an old content. */
+MUST_CHECK bool durable_read(const char *path, size_t max_size, struct buf *ret_content,
+			     struct error *error);
+MUST_CHECK bool durable_replace(const char *path, const void *data, size_t length, mode_t mode,
+				struct error *error);
+/* As replace, but the file must not exist: CONFLICT otherwise. */
+MUST_CHECK bool durable_create(const char *path, const void *data, size_t length, mode_t mode,
+			       struct error *error);
+MUST_CHECK bool durable_remove(const char *path, struct error *error); /* absent is fine */
+MUST_CHECK bool durable_rename(const char *from, const char *to, struct error *error);
+MUST_CHECK bool durable_make_folder(const char *path, mode_t mode,
+				    struct error *error); /* with parents; existing is fine */
+
+/* Names of the entries of a folder, sorted; without "." and "..". NOT_FOUND when it is absent. */
+struct durable_names {
+	char **names;
+	size_t count;
+};
+MUST_CHECK bool durable_list(const char *folder, size_t max_count, struct durable_names *ret_names,
+			     struct error *error);
+void durable_names_deinit(struct durable_names *names);
+
+/* Takes an exclusive lock on the file (made if absent) until the process ends or the lock is
+ * destroyed. CONFLICT when somebody holds it; the hint names the holder's pid when known. */
+struct durable_lock;
+MUST_CHECK bool durable_lock_take(const char *path, struct durable_lock **ret_lock,
+				  struct error *error);
+void durable_lock_destroy(struct durable_lock *lock);
+
+/* What a file is now, to notice that it changed: stat only. */
+struct durable_stamp {
+	bool exists;
+	uint64_t device, inode, size;
+	int64_t mtime_ns, ctime_ns;
+};
+struct durable_stamp durable_stamp(const char *path);
+bool durable_stamp_equal(struct durable_stamp a, struct durable_stamp b);
+
+/* --- asynchronous lists of steps --- */
+
+enum durable_kind {
+	DURABLE_REPLACE,
+	DURABLE_REMOVE,
+	DURABLE_RENAME,
+};
+
+struct durable_step {
+	enum durable_kind kind;
+	char *path;
+	char *to;         /* DURABLE_RENAME */
+	struct buf data;  /* DURABLE_REPLACE */
+	mode_t mode;      /* DURABLE_REPLACE */
+};
+
+struct durable_steps {
+	struct durable_step *items;
+	size_t count, capacity;
+};
+
+void durable_steps_replace(struct durable_steps *steps, const char *path, const void *data,
+			   size_t length, mode_t mode);
+void durable_steps_remove(struct durable_steps *steps, const char *path);
+void durable_steps_rename(struct durable_steps *steps, const char *from, const char *to);
+void durable_steps_deinit(struct durable_steps *steps);
+
+/* `error` is NULL when every step is on disk; `done_count` steps are durable in any case. */
+typedef void durable_done_fn(void *arg, size_t done_count, const struct error *error);
+
+/* Takes over *steps (empty afterwards). One list at a time per caller is the caller's rule. */
+void durable_submit(struct loop *loop, struct durable_steps *steps, durable_done_fn *done,
+		    void *arg);
