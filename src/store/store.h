@@ -1,0 +1,147 @@
+/*
+ * store: the database, one SQL text for SQLite and PostgreSQL.
+ *
+ * Owns      the schema and its migrations, transactions, and what "now" is inside one.
+ * SQL       parameters are $1 ... $n, integers are milliseconds or counts, ids and JSON are text,
+ *           truth is 0 or 1; no function or type that only one database knows.
+ * Retry     a control function is one store_run() body. When the database says that it lost a race
+ *           (BUSY, serialization failure, a constraint that another transaction met first) the
+ *           whole body runs again from a fresh transaction: it must be pure over the rows it loads
+ *           and over its argument, and give away its results only through what it overwrites.
+ * Time      store_now() is read once per transaction: PostgreSQL's transaction time, so replicas
+ *           agree; with SQLite sys/clock, so that it is simulated in the simulation.
+ * Threads   a struct store is shared by all; a connection belongs to one thread at a time. Every
+ *           call blocks: on workers only.
+ * Source    SQLite 3.40 (WAL, synchronous=FULL, foreign_keys=ON, STRICT), PostgreSQL 15
+ *           (SERIALIZABLE, prepared statements).
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/error.h"
+
+struct store;
+struct store_connection;
+
+/* Sizes: a statement's answer, and one text in it. Passing them is RESOURCES_EXHAUSTED. */
+#define STORE_MAX_ROWS 1000000
+#define STORE_MAX_TEXT ((size_t)16 << 20)
+
+/*
+ * Opens a database and brings its schema up to date.
+ *
+ *   sqlite:PATH         a file, made if absent (0600). One process at a time: a second one is
+ *                       refused with CONFLICT by a lock on "PATH.lock".
+ *   sqlite::memory:     gone with the store; for tests and the simulation.
+ *   postgresql://...    or a libpq conninfo ("host=... dbname=..."); any number of processes. The
+ *                       schema is the connection's first in search_path.
+ *
+ * A schema newer than this program: INVALID_STATE. Messages never hold a password.
+ */
+MUST_CHECK bool store_open(const char *url, struct store **ret_store, struct error *error);
+void store_destroy(struct store *store); /* takes NULL; after its connections */
+
+/* "sqlite" or "postgresql". */
+const char *store_driver(const struct store *store);
+
+/* The highest migration that is applied. */
+int store_schema_version(const struct store *store);
+
+/* Another connection, for one more worker. */
+MUST_CHECK bool store_connect(struct store *store, struct store_connection **ret_connection,
+			      struct error *error);
+void store_disconnect(struct store_connection *connection); /* takes NULL */
+
+/* --- transactions --- */
+
+enum store_mode {
+	STORE_READ,  /* one snapshot; writing in it is a bug */
+	STORE_WRITE, /* serializable */
+};
+
+/* What runs inside. False with *error set undoes everything. */
+typedef bool store_body_fn(struct store_connection *connection, void *argument,
+			   struct error *error);
+
+/*
+ * Runs `body` in one transaction and commits. True: committed, and durable. False: nothing of it
+ * happened, but for UNAVAILABLE, when the connection broke during the commit and it may have.
+ * A lost race is tried again STORE_MAX_TRIES times, then is UNAVAILABLE.
+ */
+#define STORE_MAX_TRIES 40
+MUST_CHECK bool store_run(struct store_connection *connection, enum store_mode mode,
+			  store_body_fn *body, void *argument, struct error *error);
+
+/* This transaction's time. Only inside a body. */
+struct wall store_now(const struct store_connection *connection);
+
+/* Who this database is: 26 characters, made with it. Restoring a backup gives it a new one, so that
+ * numbers handed out before are not compared with numbers handed out after. */
+#define STORE_LINEAGE_SIZE 40
+const char *store_lineage(const struct store *store);
+const char *store_connection_lineage(const struct store_connection *connection);
+
+/* --- statements; only inside a body --- */
+
+enum store_kind {
+	STORE_NULL_INT,
+	STORE_NULL_TEXT,
+	STORE_INT,
+	STORE_TEXT,
+};
+
+struct store_value {
+	enum store_kind kind;
+	int64_t number;
+	const char *text; /* borrowed for the call */
+};
+
+static inline struct store_value store_int(int64_t number)
+{
+	return (struct store_value){STORE_INT, number, NULL};
+}
+
+/* A NULL pointer is SQL's NULL. */
+static inline struct store_value store_text(const char *text)
+{
+	return (struct store_value){text ? STORE_TEXT : STORE_NULL_TEXT, 0, text};
+}
+
+static inline struct store_value store_null_int(void)
+{
+	return (struct store_value){STORE_NULL_INT, 0, NULL};
+}
+
+/* The parameters of a statement: store_exec(c, sql, STORE_PARAMS(store_text(id)), &error). */
+#define STORE_PARAMS(...)                                                                          \
+	(const struct store_value[]){__VA_ARGS__},                                                 \
+		sizeof((const struct store_value[]){__VA_ARGS__}) / sizeof(struct store_value)
+#define STORE_NO_PARAMS NULL, 0
+
+/* `sql` is a constant text: statements are prepared once per connection and kept. */
+MUST_CHECK bool store_exec(struct store_connection *connection, const char *sql,
+			   const struct store_value *params, size_t count, struct error *error);
+/* Rows that the last store_exec changed. */
+int64_t store_changed(const struct store_connection *connection);
+
+/* All rows of an answer. `{0}` is empty; clean up with CLEANUP(store_rows). */
+struct store_rows {
+	size_t count, columns;
+	struct store_cell *cells;
+	struct buf texts;
+};
+
+MUST_CHECK bool store_query(struct store_connection *connection, const char *sql,
+			    const struct store_value *params, size_t count,
+			    struct store_rows *ret_rows, struct error *error);
+void store_rows_deinit(struct store_rows *rows);
+
+bool store_is_null(const struct store_rows *rows, size_t row, size_t column);
+int64_t store_get_int(const struct store_rows *rows, size_t row, size_t column); /* NULL: 0 */
+const char *store_get_text(const struct store_rows *rows, size_t row,
+			   size_t column); /* NULL: NULL; valid until the rows are gone */
+
+static inline void store_rows_cleanup(struct store_rows *rows)
+{
+	store_rows_deinit(rows);
+}
