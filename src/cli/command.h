@@ -1,0 +1,67 @@
+/*
+ * command: one row for each command; parsing, help, man page and completion are made from it.
+ *
+ * A command is "noun verb" ("pools create") or a single word ("reserve"; verb NULL). A row marked
+ * COMMAND_DEFAULT is also what its noun alone means. To add a command: one row and one function.
+ * Flow      command_main() finds the row, reads argv by its options, runs it, prints the error it
+ *           left, and returns the exit status (ux: 0 done, 1 failed, 2 usage, 3 refused, 4 not
+ *           reachable, 5 not allowed).
+ */
+#pragma once
+
+#include "base/error.h"
+#include "text/options.h"
+
+#define COMMAND_MANY (-1)
+
+enum command_flags {
+	COMMAND_DEFAULT = 1 << 0, /* the noun alone means this verb */
+	COMMAND_DAILY = 1 << 1,   /* shown when no command is given */
+	COMMAND_HIDDEN = 1 << 2,  /* not in help */
+	COMMAND_CREATES = 1 << 3, /* takes --idempotency-key */
+	COMMAND_CHANGES = 1 << 4, /* takes --dry-run */
+	COMMAND_ASKS = 1 << 5,    /* takes --yes */
+	COMMAND_API = 1 << 6,     /* speaks to the API: takes --state, --api, --key-file, ... */
+	COMMAND_OUTPUT = 1 << 7,  /* takes -o */
+};
+
+/* What an operand names, for completion with what is there now. */
+enum command_names {
+	COMMAND_NAMES_NONE,
+	COMMAND_NAMES_TENANTS,
+	COMMAND_NAMES_SITES,
+	COMMAND_NAMES_POOLS,
+	COMMAND_NAMES_NODES,
+	COMMAND_NAMES_JOIN_TOKENS,
+	COMMAND_NAMES_RESERVATIONS,
+	COMMAND_NAMES_KEYS,
+};
+
+struct cli;
+/* true: done, with cli->exit_status as the program's. */
+typedef bool command_fn(struct cli *cli, struct error *error);
+
+struct command {
+	const char *noun;
+	const char *verb;               /* NULL: a single word */
+	const char *summary;            /* one line, lower case, no full stop */
+	const char *operands;           /* such as "ID..."; NULL for none */
+	int min_operands, max_operands; /* max COMMAND_MANY: any number */
+	enum command_names names;       /* what the operands name */
+	unsigned flags;                 /* of enum command_flags */
+	const struct option *options;   /* its own; NULL for none */
+	const char *more;               /* further paragraphs of help; NULL for none */
+	const char *example;            /* whole lines that work, one a line, without a prompt */
+	command_fn *run;
+};
+
+/* The tables of one program, in the order of help. */
+struct command_set {
+	const struct command *const *tables; /* each ends with a row whose noun is NULL */
+	size_t table_count;
+};
+
+int command_main(const struct command_set *set, int argc, char **argv);
+
+/* The CLI's own table (commands.c). */
+extern const struct command COMMANDS[];

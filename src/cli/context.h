@@ -1,0 +1,49 @@
+/*
+ * context: which control plane the CLI speaks to, as whom, and what it books for by default.
+ *
+ * Order     flags (--state, --api, --key-file, --ca-file, --tenant, --pool), then the environment
+ *           (BETTER_COMPUTE_STATE, else BETTER_COMPUTE_API with _KEY_FILE, _CA_FILE, _TENANT,
+ * _POOL), then ./.better-compute when the caller owns it, then
+ * ~/.config/better-compute/config.toml. A state folder gives address, key, tenant and pool
+ * together. Secrets   the key comes from a file that only its owner can read, never from argv or
+ * environment. Format    DIR/context.json, see docs/internals/layout.md.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "text/options.h"
+
+#define CONTEXT_STATE_DEFAULT ".better-compute"
+#define CONTEXT_FILE          "context.json"
+
+enum context_field {
+	CONTEXT_STATE,
+	CONTEXT_API,
+	CONTEXT_KEY_FILE,
+	CONTEXT_CA_FILE,
+	CONTEXT_TENANT,
+	CONTEXT_POOL,
+	CONTEXT_FIELD_COUNT,
+};
+
+struct context_value {
+	const char *text;   /* NULL: not set */
+	const char *origin; /* such as "--api", "BETTER_COMPUTE_API", a file's path */
+};
+
+struct context {
+	struct context_value values[CONTEXT_FIELD_COUNT];
+	const char *key; /* secret; NULL when there is none */
+};
+
+/* The field's name in config.toml, such as "key_file". */
+const char *context_field_name(enum context_field field);
+
+/* Strings live in the arena. NOT_FOUND with a hint when nothing says where the API is. */
+MUST_CHECK bool context_load(const struct options *options, struct arena *arena,
+			     struct context *ret_context, struct error *error);
+
+/* The same without demanding an address or reading the key: for `config show`. */
+MUST_CHECK bool context_inspect(const struct options *options, struct arena *arena,
+				struct context *ret_context, struct error *error);
