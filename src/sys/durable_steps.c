@@ -1,0 +1,99 @@
+/* durable's lists of steps: built on the loop's thread, run on a worker, answered on the loop. */
+#include "sys/durable.h"
+
+static struct durable_step *add_step(struct durable_steps *steps, enum durable_kind kind,
+				     const char *path)
+{
+	struct durable_step *step;
+
+	if (steps->count == steps->capacity) {
+		steps->capacity = steps->capacity ? steps->capacity * 2 : 8;
+		steps->items = mem_resize(steps->items, steps->capacity, sizeof *steps->items);
+	}
+	step = &steps->items[steps->count++];
+	*step = (struct durable_step){.kind = kind, .path = mem_strdup(path)};
+	return step;
+}
+
+void durable_steps_replace(struct durable_steps *steps, const char *path, const void *data,
+			   size_t length, mode_t mode)
+{
+	struct durable_step *step = add_step(steps, DURABLE_REPLACE, path);
+
+	step->mode = mode;
+	buf_add(&step->data, data, length);
+}
+
+void durable_steps_remove(struct durable_steps *steps, const char *path)
+{
+	add_step(steps, DURABLE_REMOVE, path);
+}
+
+void durable_steps_rename(struct durable_steps *steps, const char *from, const char *to)
+{
+	add_step(steps, DURABLE_RENAME, from)->to = mem_strdup(to);
+}
+
+void durable_steps_deinit(struct durable_steps *steps)
+{
+	if (!steps)
+		return;
+	for (size_t i = 0; i < steps->count; i++) {
+		free(steps->items[i].path);
+		free(steps->items[i].to);
+		buf_deinit(&steps->items[i].data);
+	}
+	free(steps->items);
+	*steps = (struct durable_steps){0};
+}
+
+struct durable_job {
+	struct durable_steps steps;
+	size_t done_count;
+	struct error error;
+	durable_done_fn *done;
+	void *arg;
+};
+
+static bool run_step(const struct durable_step *step, struct error *error)
+{
+	switch (step->kind) {
+	case DURABLE_REPLACE:
+		return durable_replace(step->path, step->data.data, step->data.length, step->mode,
+				       error);
+	case DURABLE_REMOVE:
+		return durable_remove(step->path, error);
+	case DURABLE_RENAME:
+		return durable_rename(step->path, step->to, error);
+	}
+	abort();
+}
+
+static void run_steps(void *arg)
+{
+	struct durable_job *job = arg;
+
+	while (job->done_count < job->steps.count &&
+	       run_step(&job->steps.items[job->done_count], &job->error))
+		job->done_count++;
+}
+
+static void steps_done(void *arg)
+{
+	struct durable_job *job = arg;
+	bool all = job->done_count == job->steps.count;
+
+	job->done(job->arg, job->done_count, all ? NULL : &job->error);
+	durable_steps_deinit(&job->steps);
+	free(job);
+}
+
+void durable_submit(struct loop *loop, struct durable_steps *steps, durable_done_fn *done,
+		    void *arg)
+{
+	struct durable_job *job = mem_alloc(sizeof *job);
+
+	*job = (struct durable_job){.steps = *steps, .done = done, .arg = arg};
+	*steps = (struct durable_steps){0};
+	loop_work(loop, run_steps, steps_done, job);
+}

@@ -1,0 +1,212 @@
+#include "sys/log.h"
+
+#include "base/buf.h"
+#include "sys/clock.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOG_REPEAT_MS 60000 /* a repeated line is printed again, with its count, this often */
+
+static const char *const LEVELS[] = {
+	[LOG_DEBUG] = "debug",
+	[LOG_INFO] = "info",
+	[LOG_WARN] = "warn",
+	[LOG_ERROR] = "error",
+};
+
+static struct {
+	pthread_mutex_t lock;
+	_Atomic enum log_level level;
+	char *last; /* the last line printed, without its time */
+	int64_t last_ms;
+	unsigned long repeats; /* how often it came again since */
+} log_state = {.lock = PTHREAD_MUTEX_INITIALIZER, .level = LOG_INFO};
+
+void log_set_level(enum log_level level)
+{
+	log_state.level = level;
+}
+
+bool log_level_parse(const char *name, enum log_level *ret_level)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(LEVELS); i++) {
+		if (!str_equal(LEVELS[i], name))
+			continue;
+		*ret_level = (enum log_level)i;
+		return true;
+	}
+	return false;
+}
+
+/* --- one line --- */
+
+/* Length of the valid UTF-8 sequence at `text`, or 0. */
+static size_t utf8_length(const unsigned char *text)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t length = text[0] < 0x80       ? 1
+			: text[0] >> 5 == 6  ? 2
+			: text[0] >> 4 == 14 ? 3
+			: text[0] >> 3 == 30 ? 4
+					     : 0;
+	uint32_t point = length > 1 ? text[0] & (0xffu >> (length + 1)) : text[0];
+
+	for (size_t i = 1; i < length; i++) {
+		if (text[i] >> 6 != 2)
+			return 0;
+		point = point << 6 | (text[i] & 0x3fu);
+	}
+	if (length > 1 && (point < least[length] || point > 0x10ffff || point >> 11 == 27))
+		return 0;
+	return length;
+}
+
+/* Escaped in both forms: nobody can forge a line or a field with what they name a thing. */
+static void add_escaped(struct buf *line, const char *text, bool quoted)
+{
+	const unsigned char *at = (const unsigned char *)text;
+
+	while (*at) {
+		size_t length = utf8_length(at);
+
+		if (*at == '\\' || (quoted && *at == '"'))
+			buf_printf(line, "\\%c", *at);
+		else if (*at == '\n')
+			buf_add_text(line, "\\n");
+		else if (*at < 0x20 || *at == 0x7f)
+			buf_printf(line, "\\u%04x", *at);
+		else if (length)
+			buf_add(line, at, length);
+		else
+			buf_add_text(line, "\xef\xbf\xbd");
+		at += length ? length : 1;
+	}
+}
+
+static void add_quoted(struct buf *line, const char *text)
+{
+	buf_add_char(line, '"');
+	add_escaped(line, text, true);
+	buf_add_char(line, '"');
+}
+
+static bool is_plain(const char *text)
+{
+	for (const char *at = text; *at; at++) {
+		if (*at <= ' ' || *at > '~' || *at == '"' || *at == '\\' || *at == '=')
+			return false;
+	}
+	return *text;
+}
+
+static void add_field(struct buf *line, bool json, const char *name, const char *value)
+{
+	if (json) {
+		buf_add_char(line, ',');
+		add_quoted(line, name);
+		buf_add_char(line, ':');
+		add_quoted(line, value);
+		return;
+	}
+	buf_printf(line, " %s=", name);
+	if (is_plain(value))
+		buf_add_text(line, value);
+	else
+		add_quoted(line, value);
+}
+
+static void add_time(struct buf *line, struct wall now)
+{
+	time_t seconds = now.ms / 1000;
+	struct tm parts;
+
+	gmtime_r(&seconds, &parts);
+	buf_printf(line, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", parts.tm_year + 1900,
+		   parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+		   (int)(now.ms % 1000));
+}
+
+/* Everything but the time and the end, to be compared with the line before. */
+static void add_head(struct buf *line, bool json, enum log_level level, const char *event,
+		     const char *message)
+{
+	if (!json) {
+		buf_printf(line, " %-5s %s: ", LEVELS[level], event);
+		add_escaped(line, message, false);
+		return;
+	}
+	buf_printf(line, ",\"level\":\"%s\",\"event\":", LEVELS[level]);
+	add_quoted(line, event);
+	buf_add_text(line, ",\"message\":");
+	add_quoted(line, message);
+}
+
+static void print_line(bool json, struct wall now, const char *body, unsigned long repeats)
+{
+	CLEANUP(buf) struct buf line = {0};
+
+	buf_add_text(&line, json ? "{\"time\":\"" : "");
+	add_time(&line, now);
+	buf_add_text(&line, json ? "\"" : "");
+	buf_add_text(&line, body);
+	if (repeats)
+		buf_printf(&line, json ? ",\"repeated\":\"%lu\"" : " repeated=%lu", repeats);
+	buf_add_text(&line, json ? "}\n" : "\n");
+	/* One write a line, so lines of two processes don't mix. Nobody to tell when it fails. */
+	(void)!write(STDERR_FILENO, line.data, line.length);
+}
+
+static void print_counted(bool json, const char *body)
+{
+	struct wall now = clock_wall();
+
+	pthread_mutex_lock(&log_state.lock);
+	if (log_state.last && str_equal(log_state.last, body) &&
+	    now.ms - log_state.last_ms < LOG_REPEAT_MS) {
+		log_state.repeats++;
+		pthread_mutex_unlock(&log_state.lock);
+		return;
+	}
+	if (log_state.repeats)
+		print_line(json, now, log_state.last, log_state.repeats);
+	if (!log_state.last || !str_equal(log_state.last, body) || !log_state.repeats)
+		print_line(json, now, body, 0);
+	free(log_state.last);
+	log_state.last = mem_strdup(body);
+	log_state.last_ms = now.ms;
+	log_state.repeats = 0;
+	pthread_mutex_unlock(&log_state.lock);
+}
+
+void log_at(enum log_level level, const char *event, const char *message, ...)
+{
+	CLEANUP(buf) struct buf line = {0};
+	bool json = !isatty(STDERR_FILENO);
+	const char *name;
+	va_list args;
+
+	if (level < log_state.level)
+		return;
+	add_head(&line, json, level, event, message);
+	va_start(args, message);
+	while ((name = va_arg(args, const char *))) {
+		const char *value = va_arg(args, const char *);
+
+		if (value)
+			add_field(&line, json, name, value);
+	}
+	va_end(args);
+	print_counted(json, buf_text(&line));
+}
+
+void log_failure(enum log_level level, const char *event, const struct error *error,
+		 const char *goes_on)
+{
+	log_at(level, event, error->what, "code", error_code_name(error->code), "field",
+	       error->field[0] ? error->field : NULL, "hint", error->hint[0] ? error->hint : NULL,
+	       "goes_on", goes_on, NULL);
+}
