@@ -50,11 +50,11 @@ bool net_address_parse(const char *text, struct net_address *ret_address, struct
 	size_t host_length = colon ? (size_t)(colon - text) : 0, port_length;
 	struct net_address address = {0};
 
-	if (host_length > 2 && host[0] == '[' && host[host_length - 1] == ']') {
+	if (host[0] == '[' && host_length > 2 && host[host_length - 1] == ']') {
 		host++;
 		host_length -= 2;
-	} else if (colon && memchr(host, ':', host_length)) {
-		host_length = 0; /* an IPv6 address without brackets */
+	} else if (host[0] == '[' || memchr(host, ':', host_length)) {
+		host_length = 0; /* half a pair of brackets, or an IPv6 address without them */
 	}
 	port_length = colon ? strlen(colon + 1) : 0;
 	if (host_length == 0 || host_length >= NET_HOST_SIZE || port_length == 0 ||

@@ -1,0 +1,200 @@
+#include "sys/proc.h"
+
+#include "folder.h"
+#include "lib/test.h"
+#include "sys/durable.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+static struct loop *loop;
+static int exit_status;
+
+static int make(void **state)
+{
+	loop = loop_create();
+	exit_status = -1;
+	return folder_make(state);
+}
+
+static int drop(void **state)
+{
+	loop_destroy(loop);
+	return folder_remove(state);
+}
+
+static void on_exit_note(void *arg UNUSED, int status)
+{
+	exit_status = status;
+}
+
+/* Runs a shell line to its end; its output is in "<folder>/out". */
+static void run_shell(void **state, char *line)
+{
+	char *argv[] = {"sh", "-c", line, NULL}, *env[] = {"WORD=there", NULL};
+	struct proc_options options = {
+		.file = "/bin/sh",
+		.argv = argv,
+		.env = env,
+		.output_path = folder_path(state, "out"),
+		.working_folder = *state,
+	};
+	struct proc *proc;
+	struct error error;
+
+	expect_ok(proc_start(loop, &options, on_exit_note, NULL, &proc, &error), &error);
+	assert_true(proc_pid(proc) > 0);
+	loop_run(loop);
+}
+
+static void expect_output(void **state, const char *wanted)
+{
+	CLEANUP(buf) struct buf content = {0};
+	struct error error;
+
+	expect_ok(durable_read(folder_path(state, "out"), 10000, &content, &error), &error);
+	assert_string_equal(buf_text(&content), wanted);
+}
+
+static void test_output_environment_folder_and_status(void **state)
+{
+	char wanted[600];
+
+	run_shell(state, "echo hello $WORD; pwd >&2; exit 3");
+	assert_true(WIFEXITED(exit_status));
+	assert_int_equal(WEXITSTATUS(exit_status), 3);
+	snprintf(wanted, sizeof wanted, "hello there\n%s\n", (char *)*state);
+	expect_output(state, wanted);
+	run_shell(state, "echo more");
+	snprintf(wanted, sizeof wanted, "hello there\n%s\nmore\n", (char *)*state);
+	expect_output(state, wanted);
+}
+
+static void test_no_descriptor_but_three(void **state)
+{
+	int leaked = open("/dev/null", O_RDONLY); /* without O_CLOEXEC, as a careless library */
+
+	run_shell(state, "ls -d /proc/$$/fd/* | wc -l");
+	expect_output(state, "3\n");
+	close(leaked);
+}
+
+static void test_signals_are_default(void **state)
+{
+	run_shell(state, "grep -E 'SigIgn|SigBlk' /proc/$$/status | grep -vc 0000000000000000");
+	expect_output(state, "0\n");
+}
+
+static void kill_it(void *arg)
+{
+	proc_signal(arg, SIGKILL);
+}
+
+static void test_a_signal_ends_it(void **state UNUSED)
+{
+	char *argv[] = {"sleep", "60", NULL};
+	struct proc_options options = {.file = "/bin/sleep", .argv = argv};
+	struct loop_timer *timer;
+	struct proc *proc;
+	struct error error;
+
+	expect_ok(proc_start(loop, &options, on_exit_note, NULL, &proc, &error), &error);
+	timer = loop_timer_create(loop, kill_it, proc);
+	loop_timer_start(timer, 10);
+	loop_run(loop);
+	assert_true(WIFSIGNALED(exit_status));
+	assert_int_equal(WTERMSIG(exit_status), SIGKILL);
+	loop_timer_destroy(timer);
+}
+
+static void test_a_failed_start_says_why(void **state)
+{
+	char *argv[] = {"x", NULL};
+	struct proc_options options = {.file = "/nowhere/x", .argv = argv};
+	struct proc *proc = NULL;
+	struct error error;
+
+	expect_error(proc_start(loop, &options, on_exit_note, NULL, &proc, &error), &error,
+		     ERROR_NOT_FOUND, "start '/nowhere/x'");
+	options.file = "/etc/passwd";
+	expect_error(proc_start(loop, &options, on_exit_note, NULL, &proc, &error), &error,
+		     ERROR_FORBIDDEN, "start '/etc/passwd'");
+	options.file = "/bin/true";
+	options.working_folder = "/nowhere";
+	expect_error(proc_start(loop, &options, on_exit_note, NULL, &proc, &error), &error,
+		     ERROR_NOT_FOUND, "start '/bin/true'");
+	options.output_path = folder_path(state, "absent/out");
+	expect_error(proc_start(loop, &options, on_exit_note, NULL, &proc, &error), &error,
+		     ERROR_NOT_FOUND, "absent/out");
+	assert_null(proc);
+}
+
+/* A parent that starts a child, tells its pid, and is killed. */
+static NORETURN void doomed_parent(int tell)
+{
+	char *argv[] = {"sleep", "60", NULL};
+	struct proc_options options = {.file = "/bin/sleep", .argv = argv};
+	struct loop *own = loop_create();
+	struct proc *proc;
+	struct error error;
+	pid_t pid;
+
+	if (!proc_start(own, &options, on_exit_note, NULL, &proc, &error))
+		_exit(1);
+	pid = proc_pid(proc);
+	if (write(tell, &pid, sizeof pid) != sizeof pid)
+		_exit(1);
+	raise(SIGKILL);
+	_exit(1);
+}
+
+static bool is_running(pid_t pid)
+{
+	char path[64], text[256] = "", *end;
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY);
+	if (fd < 0)
+		return false;
+	if (read(fd, text, sizeof text - 1) < 0)
+		text[0] = '\0';
+	close(fd);
+	end = strrchr(text, ')');
+	return end && end[2] != 'Z';
+}
+
+static void test_a_child_dies_with_its_parent(void **state UNUSED)
+{
+	int tell[2];
+	pid_t parent, child;
+
+	assert_int_equal(pipe(tell), 0);
+	parent = fork();
+	if (parent == 0)
+		doomed_parent(tell[1]);
+	assert_int_equal(read(tell[0], &child, sizeof child), sizeof child);
+	waitpid(parent, NULL, 0);
+	for (int i = 0; i < 200 && is_running(child); i++)
+		usleep(10000);
+	assert_false(is_running(child));
+	close(tell[0]);
+	close(tell[1]);
+}
+
+#define PROC_TEST(test) cmocka_unit_test_setup_teardown(test, make, drop)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		PROC_TEST(test_output_environment_folder_and_status),
+		PROC_TEST(test_no_descriptor_but_three),
+		PROC_TEST(test_signals_are_default),
+		PROC_TEST(test_a_signal_ends_it),
+		PROC_TEST(test_a_failed_start_says_why),
+		PROC_TEST(test_a_child_dies_with_its_parent),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
