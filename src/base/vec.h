@@ -22,13 +22,16 @@
 
 /* A pointer to a new zeroed last element; valid until the next push. */
 #define vec_push(vec)                                                                              \
-	(*((vec)->count == (vec)->capacity                                                         \
-		   ? (((vec)->capacity = (vec)->capacity ? (vec)->capacity * 2 : 8),               \
-		      ((vec)->items = mem_resize((vec)->items, (vec)->capacity,                    \
-						 sizeof *(vec)->items)),                           \
-		      &(vec)->items)                                                               \
-		   : &(vec)->items) +                                                              \
-	 vec_zeroed_((vec)->items, (vec)->count++, sizeof *(vec)->items))
+	__extension__({                                                                            \
+		__typeof__(vec) vec_to_ = (vec);                                                   \
+		if (vec_to_->count == vec_to_->capacity) {                                         \
+			vec_to_->capacity = vec_to_->capacity ? vec_to_->capacity * 2 : 8;         \
+			vec_to_->items = mem_resize(vec_to_->items, vec_to_->capacity,             \
+						    sizeof *vec_to_->items);                       \
+		}                                                                                  \
+		&vec_to_->items[vec_zeroed_(vec_to_->items, vec_to_->count++,                      \
+					    sizeof *vec_to_->items)];                              \
+	})
 
 static inline size_t vec_zeroed_(void *items, size_t index, size_t size)
 {
