@@ -16,7 +16,7 @@
 #include "pki/pin.h"
 
 #define CERT_NODE_DAYS    30
-#define CERT_GATEWAY_DAYS 90
+#define CERT_GATEWAY_DAYS 397
 #define CERT_CA_DAYS      3650
 #define CERT_BACKDATE_MS  ((int64_t)5 * 60 * 1000) /* for peers whose clock is behind */
 #define CERT_MAX_DER      ((size_t)8 << 10)
