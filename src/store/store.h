@@ -75,7 +75,7 @@ MUST_CHECK bool store_run(struct store_connection *connection, enum store_mode m
 /* This transaction's time. Only inside a body. */
 struct wall store_now(const struct store_connection *connection);
 
-/* Who this database is: 26 characters, made with it. Restoring a backup gives it a new one, so that
+/* Who this database is: an id, made with it. Restoring a backup gives it a new one, so that
  * numbers handed out before are not compared with numbers handed out after. */
 #define STORE_LINEAGE_SIZE 40
 const char *store_lineage(const struct store *store);
@@ -127,7 +127,8 @@ int64_t store_changed(const struct store_connection *connection);
 /* All rows of an answer. `{0}` is empty; clean up with CLEANUP(store_rows). */
 struct store_rows {
 	size_t count, columns;
-	struct store_cell *cells;
+	struct store_cell *cells; /* private, as the rest */
+	size_t cells_count, cells_capacity;
 	struct buf texts;
 };
 

@@ -1,0 +1,91 @@
+/*
+ * driver: what a database must be able to do for the store. Private to this room.
+ *
+ * A failing call fills *error and says in connection->loss whether running the whole body again may
+ * end differently.
+ */
+#pragma once
+
+#include "base/vec.h"
+#include "store/store.h"
+
+enum store_loss {
+	STORE_LOSS_NONE,       /* a failure that stays */
+	STORE_LOSS_RACE,       /* another transaction was first; or the connection broke before the
+				  commit */
+	STORE_LOSS_CONSTRAINT, /* a constraint: perhaps met by a row that the body couldn't see yet
+				*/
+};
+
+struct store_migration {
+	const char *name;
+	const char *const *statements; /* ends with NULL */
+};
+
+struct store {
+	const struct store_driver *driver;
+	char *url;
+	char lineage[STORE_LINEAGE_SIZE];
+	int schema_version;
+	void *driver_state; /* what the driver keeps while the store is open */
+};
+
+/* Each driver's connection begins with this. */
+struct store_connection {
+	const struct store_driver *driver;
+	const struct store *store;
+	struct wall now;
+	int64_t changed;
+	enum store_loss loss;
+	enum store_mode mode;
+	bool inside; /* a body is running */
+	bool failed; /* a statement of this transaction failed: it can only be undone */
+};
+
+struct store_driver {
+	const char *name;
+
+	/* Migrations, the first is version 1. */
+	const struct store_migration *migrations;
+	int migrations_count;
+
+	/* Takes what belongs to the whole store, such as the lock on its file. */
+	bool (*open)(struct store *store, struct error *error);
+	void (*close)(struct store *store);
+
+	bool (*connect)(struct store *store, struct store_connection **ret_connection,
+			struct error *error);
+	void (*disconnect)(struct store_connection *connection);
+
+	/* Begins a transaction and reads its time. */
+	bool (*begin)(struct store_connection *connection, enum store_mode mode,
+		      struct wall *ret_now, struct error *error);
+	bool (*commit)(struct store_connection *connection, struct error *error);
+	void (*rollback)(struct store_connection *connection);
+
+	/* Keeps other processes from migrating until this connection ends. */
+	bool (*lock_schema)(struct store_connection *connection, struct error *error);
+
+	/* Runs one statement; its rows are appended to `rows`, unless that is NULL. */
+	bool (*run)(struct store_connection *connection, const char *sql,
+		    const struct store_value *params, size_t count, struct store_rows *rows,
+		    struct error *error);
+};
+
+extern const struct store_driver store_sqlite;
+extern const struct store_driver store_postgres;
+
+/* The two schemas grow together: one version, two texts. */
+#define STORE_MIGRATIONS 1
+extern const struct store_migration store_sqlite_migrations[STORE_MIGRATIONS];
+extern const struct store_migration store_postgres_migrations[STORE_MIGRATIONS];
+
+/* For drivers: rows are built cell by cell, row after row. */
+MUST_CHECK bool store_rows_start(struct store_rows *rows, size_t columns, struct error *error);
+void store_rows_add_null(struct store_rows *rows);
+void store_rows_add_int(struct store_rows *rows, int64_t number);
+MUST_CHECK bool store_rows_add_text(struct store_rows *rows, const char *text, size_t length,
+				    struct error *error);
+
+/* Statements are told apart by their text. */
+uint64_t store_sql_hash(const char *sql);

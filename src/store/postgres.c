@@ -1,0 +1,341 @@
+#include "store/driver.h"
+
+#include <libpq-fe.h>
+#include <stdio.h>
+
+/* A statement that takes longer is broken off: a worker must not hang on one. */
+#define SESSION_SETTINGS                                                                           \
+	"SET client_min_messages = warning; SET statement_timeout = '60s'; "                       \
+	"SET idle_in_transaction_session_timeout = '120s'; SET client_encoding = 'UTF8'"
+
+/* Any number that other programs on the same database are unlikely to use. */
+#define SCHEMA_LOCK "7093482204071930"
+
+/* From PostgreSQL's catalog (pg_type.dat); they never change. */
+#define OID_INT8 20
+#define OID_INT2 21
+#define OID_INT4 23
+#define OID_TEXT 25
+
+#define MAX_PARAMS 64
+
+struct postgres_statement {
+	uint64_t hash;
+	char *sql;
+	char name[24];
+};
+
+struct postgres_connection {
+	struct store_connection base; /* first */
+	PGconn *handle;
+	VEC(struct postgres_statement) statements;
+};
+
+static struct postgres_connection *of(struct store_connection *connection)
+{
+	return (struct postgres_connection *)connection;
+}
+
+DEFINE_CLEANUP(pg_result, PGresult *, PQclear)
+
+/* --- failures --- */
+
+static void ignore_notice(void *argument, const PGresult *result)
+{
+	(void)argument;
+	(void)result;
+}
+
+/* libpq's messages end in a newline and may have several lines. */
+static bool set_message(struct error *error, enum error_code code, const char *doing,
+			const char *message)
+{
+	int length = (int)strcspn(message, "\n");
+
+	return error_set(error, code, "%s: %.*s", doing, length, message);
+}
+
+static bool is_state(const char *state, const char *class)
+{
+	return state && str_starts(state, class);
+}
+
+/* SQLSTATE classes: 40 rollback (40001, 40P01 are races), 23 constraints, 53 resources, 57 the
+ * server goes away, 08 connection. */
+static bool failure(struct postgres_connection *connection, const PGresult *result,
+		    const char *doing, struct error *error)
+{
+	const char *state = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
+	const char *message = result ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : NULL;
+
+	if (PQstatus(connection->handle) != CONNECTION_OK) {
+		connection->base.loss = STORE_LOSS_RACE;
+		return set_message(error, ERROR_UNAVAILABLE, doing,
+				   PQerrorMessage(connection->handle));
+	}
+	if (!message)
+		message = PQerrorMessage(connection->handle);
+	if (is_state(state, "40")) {
+		connection->base.loss = STORE_LOSS_RACE;
+		return set_message(error, ERROR_UNAVAILABLE, doing, message);
+	}
+	if (is_state(state, "23")) {
+		connection->base.loss = STORE_LOSS_CONSTRAINT;
+		return set_message(error, ERROR_CONFLICT, doing, message);
+	}
+	if (is_state(state, "53"))
+		return set_message(error, ERROR_RESOURCES_EXHAUSTED, doing, message);
+	if (is_state(state, "57"))
+		return set_message(error, ERROR_UNAVAILABLE, doing, message);
+	return set_message(error, ERROR_INTERNAL, doing, message);
+}
+
+/* --- statements --- */
+
+static void forget_statements(struct postgres_connection *connection)
+{
+	vec_each (&connection->statements, struct postgres_statement * statement)
+		free(statement->sql);
+	vec_clear(&connection->statements);
+}
+
+static bool prepare(struct postgres_connection *connection, const char *sql,
+		    const struct store_value *params, size_t count, const char **ret_name,
+		    struct error *error)
+{
+	uint64_t hash = store_sql_hash(sql);
+	struct postgres_statement *statement;
+	Oid types[MAX_PARAMS];
+
+	for (size_t i = 0; i < connection->statements.count; i++) {
+		statement = &connection->statements.items[i];
+		if (statement->hash == hash && str_equal(statement->sql, sql)) {
+			*ret_name = statement->name;
+			return true;
+		}
+	}
+	for (size_t i = 0; i < count; i++) {
+		bool number = params[i].kind == STORE_INT || params[i].kind == STORE_NULL_INT;
+
+		types[i] = number ? OID_INT8 : OID_TEXT;
+	}
+	statement = vec_push(&connection->statements);
+	statement->hash = hash;
+	statement->sql = mem_strdup(sql);
+	snprintf(statement->name, sizeof statement->name, "s%zu", connection->statements.count);
+	{
+		CLEANUP(pg_result)
+		PGresult *result =
+			PQprepare(connection->handle, statement->name, sql, (int)count, types);
+
+		if (PQresultStatus(result) != PGRES_COMMAND_OK) {
+			free(statement->sql);
+			connection->statements.count--;
+			return failure(connection, result, "prepare", error);
+		}
+	}
+	*ret_name = statement->name;
+	return true;
+}
+
+static bool add_cell(const PGresult *result, int row, int column, struct store_rows *rows,
+		     struct error *error)
+{
+	const char *text = PQgetvalue(result, row, column);
+	Oid type = PQftype(result, column);
+
+	if (PQgetisnull(result, row, column)) {
+		store_rows_add_null(rows);
+		return true;
+	}
+	if (type == OID_INT8 || type == OID_INT4 || type == OID_INT2) {
+		store_rows_add_int(rows, strtoll(text, NULL, 10));
+		return true;
+	}
+	return store_rows_add_text(rows, text, (size_t)PQgetlength(result, row, column), error);
+}
+
+static bool add_rows(const PGresult *result, struct store_rows *rows, struct error *error)
+{
+	int columns = PQnfields(result);
+
+	for (int row = 0; row < PQntuples(result); row++) {
+		if (!store_rows_start(rows, (size_t)columns, error))
+			return false;
+		for (int column = 0; column < columns; column++) {
+			if (!add_cell(result, row, column, rows, error))
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool postgres_run(struct store_connection *base, const char *sql,
+			 const struct store_value *params, size_t count, struct store_rows *rows,
+			 struct error *error)
+{
+	struct postgres_connection *connection = of(base);
+	char numbers[MAX_PARAMS][24];
+	const char *values[MAX_PARAMS];
+	const char *name;
+
+	assert(count <= MAX_PARAMS);
+	if (!prepare(connection, sql, params, count, &name, error))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		values[i] = params[i].text;
+		if (params[i].kind == STORE_INT) {
+			snprintf(numbers[i], sizeof numbers[i], "%lld",
+				 (long long)params[i].number);
+			values[i] = numbers[i];
+		}
+	}
+	CLEANUP(pg_result)
+	PGresult *result =
+		PQexecPrepared(connection->handle, name, (int)count, values, NULL, NULL, 0);
+	ExecStatusType status = PQresultStatus(result);
+
+	if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
+		return failure(connection, result, "run a statement", error);
+	base->changed = strtoll(PQcmdTuples(result), NULL, 10);
+	return !rows || status != PGRES_TUPLES_OK || add_rows(result, rows, error);
+}
+
+/* --- transactions --- */
+
+static bool run_plain(struct postgres_connection *connection, const char *sql, const char *doing,
+		      struct error *error)
+{
+	CLEANUP(pg_result) PGresult *result = PQexec(connection->handle, sql);
+	ExecStatusType status = PQresultStatus(result);
+
+	if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK)
+		return true;
+	return failure(connection, result, doing, error);
+}
+
+/* A server that was restarted is met again here, with nothing prepared any more. */
+static bool revive(struct postgres_connection *connection, struct error *error)
+{
+	if (PQstatus(connection->handle) == CONNECTION_OK)
+		return true;
+	forget_statements(connection);
+	PQreset(connection->handle);
+	if (PQstatus(connection->handle) != CONNECTION_OK)
+		return set_message(error, ERROR_UNAVAILABLE, "connect to the database",
+				   PQerrorMessage(connection->handle));
+	return run_plain(connection, SESSION_SETTINGS, "set up the session", error);
+}
+
+static bool postgres_begin(struct store_connection *base, enum store_mode mode,
+			   struct wall *ret_now, struct error *error)
+{
+	static const char *const begin[] = {
+		[STORE_READ] =
+			"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
+			"SELECT (extract(epoch FROM transaction_timestamp()) * 1000)::bigint",
+		[STORE_WRITE] =
+			"BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE;"
+			"SELECT (extract(epoch FROM transaction_timestamp()) * 1000)::bigint",
+	};
+	struct postgres_connection *connection = of(base);
+
+	if (!revive(connection, error))
+		return false;
+	CLEANUP(pg_result) PGresult *result = PQexec(connection->handle, begin[mode]);
+
+	if (PQresultStatus(result) != PGRES_TUPLES_OK)
+		return failure(connection, result, "begin", error);
+	ret_now->ms = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+	return true;
+}
+
+static bool postgres_commit(struct store_connection *base, struct error *error)
+{
+	struct postgres_connection *connection = of(base);
+
+	if (run_plain(connection, "COMMIT", "commit", error))
+		return true;
+	/* Broken off in the middle of it, nobody knows: running it again might do it twice. */
+	if (PQstatus(connection->handle) != CONNECTION_OK) {
+		base->loss = STORE_LOSS_NONE;
+		error_hint(error, "Look whether it happened before you try again.");
+	}
+	return false;
+}
+
+static void postgres_rollback(struct store_connection *base)
+{
+	struct postgres_connection *connection = of(base);
+
+	if (PQstatus(connection->handle) == CONNECTION_OK &&
+	    PQtransactionStatus(connection->handle) != PQTRANS_IDLE)
+		PQclear(PQexec(connection->handle, "ROLLBACK"));
+}
+
+static bool postgres_lock_schema(struct store_connection *base, struct error *error)
+{
+	return run_plain(of(base), "SELECT pg_advisory_lock(" SCHEMA_LOCK ")", "lock the schema",
+			 error);
+}
+
+/* --- connections --- */
+
+static void postgres_disconnect(struct store_connection *base)
+{
+	struct postgres_connection *connection = of(base);
+
+	forget_statements(connection);
+	vec_deinit(&connection->statements);
+	PQfinish(connection->handle);
+	free(connection);
+}
+
+static bool postgres_connect(struct store *store, struct store_connection **ret_connection,
+			     struct error *error)
+{
+	struct postgres_connection *connection = mem_alloc(sizeof *connection);
+
+	connection->handle = PQconnectdb(store->url);
+	if (PQstatus(connection->handle) != CONNECTION_OK) {
+		set_message(error, ERROR_UNAVAILABLE, "connect to the database",
+			    PQerrorMessage(connection->handle));
+		postgres_disconnect(&connection->base);
+		return false;
+	}
+	PQsetNoticeReceiver(connection->handle, ignore_notice, NULL);
+	if (!run_plain(connection, SESSION_SETTINGS, "set up the session", error)) {
+		postgres_disconnect(&connection->base);
+		return false;
+	}
+	*ret_connection = &connection->base;
+	return true;
+}
+
+/* Nothing belongs to the store as a whole: any number of processes may use the database. */
+static bool postgres_open(struct store *store, struct error *error)
+{
+	(void)store;
+	(void)error;
+	return true;
+}
+
+static void postgres_close(struct store *store)
+{
+	(void)store;
+}
+
+const struct store_driver store_postgres = {
+	.name = "postgresql",
+	.migrations = store_postgres_migrations,
+	.migrations_count = STORE_MIGRATIONS,
+	.open = postgres_open,
+	.close = postgres_close,
+	.connect = postgres_connect,
+	.disconnect = postgres_disconnect,
+	.begin = postgres_begin,
+	.commit = postgres_commit,
+	.rollback = postgres_rollback,
+	.lock_schema = postgres_lock_schema,
+	.run = postgres_run,
+};

@@ -1,0 +1,287 @@
+/*
+ * The schema for SQLite, one list of statements a version. What tables and columns mean stands in
+ * docs/internals/store.md; the other driver's file says the same in its own words.
+ */
+#include "store/driver.h"
+
+/* clang-format off: one column a line. */
+static const char *const VERSION_1[] = {
+	"CREATE TABLE meta ( "
+	"name TEXT PRIMARY KEY, "
+	"value TEXT NOT NULL) STRICT",
+
+	"CREATE TABLE counters ( "
+	"name TEXT PRIMARY KEY, "
+	"value INTEGER NOT NULL) STRICT",
+
+	"CREATE TABLE tenants ( "
+	"id TEXT PRIMARY KEY, "
+	"name TEXT NOT NULL UNIQUE, "
+	"created_ms INTEGER NOT NULL) STRICT",
+
+	"CREATE TABLE sites ( "
+	"id TEXT PRIMARY KEY, "
+	"tenant TEXT NOT NULL REFERENCES tenants (id), "
+	"name TEXT NOT NULL, "
+	"kind TEXT NOT NULL, "
+	"created_ms INTEGER NOT NULL, "
+	"UNIQUE (tenant, name)) STRICT",
+
+	"CREATE TABLE pools ( "
+	"id TEXT PRIMARY KEY, "
+	"tenant TEXT NOT NULL REFERENCES tenants (id), "
+	"site TEXT NOT NULL REFERENCES sites (id), "
+	"name TEXT NOT NULL, "
+	"class TEXT NOT NULL, "
+	"gpu_model TEXT NOT NULL, "
+	"policy TEXT NOT NULL, "
+	"version INTEGER NOT NULL, "
+	"state TEXT NOT NULL, "
+	"created_ms INTEGER NOT NULL, "
+	"UNIQUE (tenant, name)) STRICT",
+
+	"CREATE TABLE api_keys ( "
+	"id TEXT PRIMARY KEY, "
+	"tenant TEXT NOT NULL REFERENCES tenants (id), "
+	"role TEXT NOT NULL, "
+	"name TEXT NOT NULL, "
+	"hash TEXT NOT NULL UNIQUE, "
+	"created_ms INTEGER NOT NULL, "
+	"revoked_ms INTEGER) STRICT",
+
+	"CREATE TABLE audit ( "
+	"id TEXT PRIMARY KEY, "
+	"at_ms INTEGER NOT NULL, "
+	"request TEXT NOT NULL, "
+	"api_key TEXT NOT NULL, "
+	"tenant TEXT NOT NULL, "
+	"action TEXT NOT NULL, "
+	"object TEXT NOT NULL, "
+	"detail TEXT NOT NULL) STRICT",
+
+	"CREATE TABLE idempotency ( "
+	"tenant TEXT NOT NULL, "
+	"operation TEXT NOT NULL, "
+	"idempotency_key TEXT NOT NULL, "
+	"input_hash TEXT NOT NULL, "
+	"object TEXT NOT NULL, "
+	"created_ms INTEGER NOT NULL, "
+	"PRIMARY KEY (tenant, operation, idempotency_key)) STRICT",
+
+	"CREATE TABLE join_tokens ( "
+	"id TEXT PRIMARY KEY, "
+	"pool TEXT NOT NULL REFERENCES pools (id), "
+	"hosted TEXT, "
+	"hash TEXT NOT NULL, "
+	"max_uses INTEGER NOT NULL, "
+	"uses INTEGER NOT NULL, "
+	"expires_ms INTEGER NOT NULL, "
+	"revoked_ms INTEGER, "
+	"created_ms INTEGER NOT NULL, "
+	"CHECK (uses <= max_uses)) STRICT",
+
+	"CREATE TABLE nodes ( "
+	"id TEXT PRIMARY KEY, "
+	"pool TEXT NOT NULL REFERENCES pools (id), "
+	"join_token TEXT NOT NULL REFERENCES join_tokens (id), "
+	"machine_key TEXT NOT NULL, "
+	"smbios_uuid TEXT NOT NULL, "
+	"trust TEXT NOT NULL, "
+	"state TEXT NOT NULL, "
+	"hostname TEXT NOT NULL, "
+	"kubernetes_node_name TEXT NOT NULL, "
+	"boot_id TEXT NOT NULL, "
+	"bcd_version TEXT NOT NULL, "
+	"kernel TEXT NOT NULL, "
+	"driver_version TEXT NOT NULL, "
+	"gpu_api TEXT NOT NULL, "
+	"capabilities TEXT NOT NULL, "
+	"vcpus INTEGER NOT NULL, "
+	"memory_bytes INTEGER NOT NULL, "
+	"simulated INTEGER NOT NULL, "
+	"simulated_reason TEXT NOT NULL, "
+	"has_inventory INTEGER NOT NULL, "
+	"has_conditions INTEGER NOT NULL, "
+	"spec_generation INTEGER NOT NULL, "
+	"sent_generation INTEGER NOT NULL, "
+	"stored_generation INTEGER NOT NULL, "
+	"hello_sequence INTEGER NOT NULL, "
+	"acknowledged INTEGER NOT NULL, "
+	"created_ms INTEGER NOT NULL) STRICT",
+
+	"CREATE TABLE node_streams ( "
+	"node TEXT PRIMARY KEY REFERENCES nodes (id), "
+	"epoch INTEGER NOT NULL, "
+	"replica TEXT NOT NULL, "
+	"connected INTEGER NOT NULL, "
+	"seen_ms INTEGER NOT NULL) STRICT",
+
+	"CREATE TABLE node_conditions ( "
+	"node TEXT NOT NULL REFERENCES nodes (id), "
+	"type TEXT NOT NULL, "
+	"reason TEXT NOT NULL, "
+	"message TEXT NOT NULL, "
+	"since_ms INTEGER NOT NULL, "
+	"PRIMARY KEY (node, type)) STRICT",
+
+	"CREATE TABLE gpus ( "
+	"node TEXT NOT NULL REFERENCES nodes (id), "
+	"uuid TEXT NOT NULL, "
+	"model TEXT NOT NULL, "
+	"pci TEXT NOT NULL, "
+	"memory_bytes INTEGER NOT NULL, "
+	"numa INTEGER NOT NULL, "
+	"healthy INTEGER NOT NULL, "
+	"cause TEXT NOT NULL, "
+	"PRIMARY KEY (node, uuid)) STRICT",
+
+	"CREATE TABLE atoms ( "
+	"node TEXT NOT NULL, "
+	"atom TEXT NOT NULL, "
+	"class TEXT NOT NULL, "
+	"profile TEXT NOT NULL, "
+	"gpu TEXT NOT NULL, "
+	"visible_device TEXT NOT NULL, "
+	"leaf_lo INTEGER NOT NULL, "
+	"leaf_hi INTEGER NOT NULL, "
+	"numa INTEGER NOT NULL, "
+	"memory_bytes INTEGER NOT NULL, "
+	"healthy INTEGER NOT NULL, "
+	"cause TEXT NOT NULL, "
+	"PRIMARY KEY (node, atom), "
+	"FOREIGN KEY (node, gpu) REFERENCES gpus (node, uuid), "
+	"CHECK (0 <= leaf_lo AND leaf_lo < leaf_hi AND leaf_hi <= 1024)) STRICT",
+
+	"CREATE TABLE reservations ( "
+	"id TEXT PRIMARY KEY, "
+	"tenant TEXT NOT NULL REFERENCES tenants (id), "
+	"pool TEXT NOT NULL REFERENCES pools (id), "
+	"state TEXT NOT NULL, "
+	"state_reason TEXT NOT NULL, "
+	"binding TEXT NOT NULL, "
+	"devices TEXT NOT NULL, "
+	"duration_ms INTEGER NOT NULL, "
+	"start_ms INTEGER, "
+	"from_ms INTEGER, "
+	"end_ms INTEGER, "
+	"vcpus INTEGER, "
+	"memory_bytes INTEGER, "
+	"reasons TEXT NOT NULL, "
+	"created_ms INTEGER NOT NULL, "
+	"release_ms INTEGER) STRICT",
+
+	"CREATE TABLE allocations ( "
+	"id TEXT PRIMARY KEY, "
+	"reservation TEXT NOT NULL REFERENCES reservations (id), "
+	"node TEXT NOT NULL REFERENCES nodes (id), "
+	"state TEXT NOT NULL, "
+	"from_ms INTEGER NOT NULL, "
+	"to_ms INTEGER NOT NULL, "
+	"vcpus INTEGER NOT NULL, "
+	"memory_bytes INTEGER NOT NULL, "
+	"limited INTEGER NOT NULL, "
+	"assigned_generation INTEGER, "
+	"withdrawn_generation INTEGER, "
+	"bound_ms INTEGER, "
+	"releasing_ms INTEGER, "
+	"released_ms INTEGER, "
+	"end_reason TEXT NOT NULL, "
+	"end_message TEXT NOT NULL, "
+	"created_ms INTEGER NOT NULL, "
+	"CHECK (from_ms < to_ms)) STRICT",
+
+	"CREATE TABLE allocation_devices ( "
+	"allocation TEXT NOT NULL REFERENCES allocations (id), "
+	"ordinal INTEGER NOT NULL, "
+	"atom TEXT NOT NULL, "
+	"class TEXT NOT NULL, "
+	"profile TEXT NOT NULL, "
+	"gpu TEXT NOT NULL, "
+	"visible_device TEXT NOT NULL, "
+	"PRIMARY KEY (allocation, ordinal)) STRICT",
+
+	"CREATE TABLE bookings ( "
+	"allocation TEXT NOT NULL REFERENCES allocations (id), "
+	"gpu TEXT NOT NULL, "
+	"leaf_lo INTEGER NOT NULL, "
+	"leaf_hi INTEGER NOT NULL, "
+	"from_ms INTEGER NOT NULL, "
+	"to_ms INTEGER NOT NULL, "
+	"held INTEGER NOT NULL, "
+	"PRIMARY KEY (allocation, gpu, leaf_lo), "
+	"CHECK (0 <= leaf_lo AND leaf_lo < leaf_hi AND leaf_hi <= 1024), "
+	"CHECK (from_ms < to_ms), "
+	"CHECK (held IN (0, 1))) STRICT",
+
+	"CREATE INDEX bookings_gpu ON bookings (gpu, to_ms)",
+
+	"CREATE TRIGGER bookings_no_overlap_insert BEFORE INSERT ON bookings "
+	"WHEN EXISTS (SELECT 1 FROM bookings b "
+	"WHERE b.gpu = NEW.gpu AND b.leaf_lo < NEW.leaf_hi AND NEW.leaf_lo < b.leaf_hi "
+	"AND (NEW.held = 1 OR b.from_ms < NEW.to_ms) AND (b.held = 1 OR NEW.from_ms < b.to_ms)) "
+	"BEGIN SELECT RAISE(ABORT, 'bookings_no_overlap: devices are booked already'); END",
+
+	"CREATE TRIGGER bookings_no_overlap_update BEFORE UPDATE ON bookings "
+	"WHEN EXISTS (SELECT 1 FROM bookings b "
+	"WHERE b.gpu = NEW.gpu AND b.leaf_lo < NEW.leaf_hi AND NEW.leaf_lo < b.leaf_hi "
+	"AND (NEW.held = 1 OR b.from_ms < NEW.to_ms) AND (b.held = 1 OR NEW.from_ms < b.to_ms) "
+	"AND NOT (b.allocation = OLD.allocation AND b.gpu = OLD.gpu AND b.leaf_lo = OLD.leaf_lo)) "
+	"BEGIN SELECT RAISE(ABORT, 'bookings_no_overlap: devices are booked already'); END",
+
+	"CREATE TABLE leases ( "
+	"name TEXT PRIMARY KEY, "
+	"holder TEXT NOT NULL, "
+	"fence INTEGER NOT NULL, "
+	"until_ms INTEGER NOT NULL) STRICT",
+
+	"CREATE TABLE outbox ( "
+	"seq INTEGER PRIMARY KEY, "
+	"at_ms INTEGER NOT NULL, "
+	"node TEXT NOT NULL, "
+	"generation INTEGER NOT NULL) STRICT",
+
+	"CREATE TABLE events ( "
+	"seq INTEGER PRIMARY KEY, "
+	"at_ms INTEGER NOT NULL, "
+	"tenant TEXT NOT NULL, "
+	"type TEXT NOT NULL, "
+	"subject TEXT NOT NULL, "
+	"data TEXT NOT NULL) STRICT",
+
+	"CREATE UNIQUE INDEX nodes_machine_key ON nodes (machine_key) WHERE state NOT IN "
+	"('retired', 'lost')",
+
+	"CREATE INDEX nodes_pool ON nodes (pool)",
+
+	"CREATE INDEX join_tokens_pool ON join_tokens (pool)",
+
+	"CREATE INDEX gpus_uuid ON gpus (uuid)",
+
+	"CREATE INDEX reservations_pool ON reservations (pool, state)",
+
+	"CREATE INDEX reservations_state ON reservations (state)",
+
+	"CREATE INDEX allocations_reservation ON allocations (reservation)",
+
+	"CREATE INDEX allocations_node ON allocations (node, state)",
+
+	"CREATE INDEX allocations_state ON allocations (state)",
+
+	"CREATE INDEX idempotency_created ON idempotency (created_ms)",
+
+	"CREATE INDEX idempotency_object ON idempotency (object)",
+
+	"CREATE INDEX audit_at ON audit (at_ms)",
+
+	"CREATE INDEX outbox_at ON outbox (at_ms)",
+
+	"CREATE INDEX events_at ON events (at_ms)",
+
+	"INSERT INTO counters (name, value) VALUES ('outbox', 0), ('events', 0)",
+	NULL,
+};
+/* clang-format on */
+
+const struct store_migration store_sqlite_migrations[STORE_MIGRATIONS] = {
+	{"first", VERSION_1},
+};
