@@ -1,0 +1,45 @@
+/*
+ * health: may a GPU be handed out?
+ *
+ * Causes, each for as long as it lasts (DP-10): the GPU is gone or its driver doesn't answer, a row
+ * remap is pending or failed, uncorrectable ECC errors since the driver was loaded, an XID that
+ * NVIDIA's catalogue calls a fault of the GPU rather than of the program on it.
+ * Pure.
+ */
+#pragma once
+
+#include "base/base.h"
+
+#define HEALTH_CAUSE_SIZE 96
+#define HEALTH_MAX_XIDS   16
+
+enum health_row_remap {
+	HEALTH_REMAP_NONE,
+	HEALTH_REMAP_PENDING,
+	HEALTH_REMAP_FAILED,
+};
+
+/* What was read from the driver about one GPU. */
+struct health_facts {
+	bool lost; /* no longer on the bus */
+	bool hang; /* the driver doesn't answer about it */
+	enum health_row_remap row_remap;
+	int64_t ecc_uncorrectable;     /* since the driver was loaded */
+	int32_t xids[HEALTH_MAX_XIDS]; /* seen and not cleared by a reset */
+	size_t xid_count;
+};
+
+struct health {
+	bool healthy;
+	char cause[HEALTH_CAUSE_SIZE]; /* "" when healthy */
+};
+
+struct health health_decide(const struct health_facts *facts);
+struct health health_good(void);
+struct health health_bad(const char *cause); /* cut when it is too long */
+
+const char *health_row_remap_name(enum health_row_remap remap); /* "none", "pending", "failed" */
+bool health_row_remap_parse(const char *name, enum health_row_remap *ret_remap);
+
+/* Does this XID mean that the GPU itself is at fault? */
+bool health_xid_is_fault(int32_t xid);

@@ -1,0 +1,232 @@
+#include "gpu/core/scenario.h"
+
+#include <stdio.h>
+
+#define PRESET_MAX 16
+
+/* --- presets --- */
+
+static const struct preset {
+	const char *name, *model;
+	int64_t memory_mib;
+} presets[] = {
+	{"H100", "NVIDIA H100 80GB HBM3", 81559},
+	{"H200", "NVIDIA H200", 143771},
+	{"A100", "NVIDIA A100-SXM4-80GB", 81920},
+};
+
+/* UUIDs that are stable, distinct and look the part: a fixed mix of what they stand for. */
+static struct atom_uuid mixed_uuid(uint64_t a, uint64_t b)
+{
+	struct atom_uuid uuid;
+	uint64_t state = a * 0x9e3779b97f4a7c15u + b;
+
+	for (size_t i = 0; i < ATOM_UUID_BYTES; i++) {
+		state ^= state >> 30;
+		state *= 0xbf58476d1ce4e5b9u;
+		state ^= state >> 27;
+		state += 0x94d049bb133111ebu;
+		uuid.bytes[i] = (uint8_t)(state >> 56);
+	}
+	uuid.bytes[6] = (uint8_t)(0x40 | (uuid.bytes[6] & 15)); /* RFC 9562 version 4 */
+	uuid.bytes[8] = (uint8_t)(0x80 | (uuid.bytes[8] & 63));
+	return uuid;
+}
+
+static bool preset_error(const char *name, struct error *error)
+{
+	error_set(error, ERROR_INVALID_INPUT, "'%.40s' is not a preset", name);
+	return error_hint(error, "give %s, such as 8xH100", SCENARIO_PRESETS);
+}
+
+bool scenario_preset(const char *name, struct scenario *ret_scenario, struct error *error)
+{
+	CLEANUP(scenario) struct scenario scenario = {0};
+	CLEANUP(json)
+	json_t *empty = json_pack("{s:i, s:s}", "version", SCENARIO_VERSION, "driver", "580.95.05");
+	const struct preset *preset = NULL;
+	int count = 0, used = 0;
+
+	if (sscanf(name, "%2dx%n", &count, &used) != 1 || used == 0 || count < 1 ||
+	    count > PRESET_MAX)
+		return preset_error(name, error);
+	for (size_t i = 0; i < ARRAY_SIZE(presets); i++)
+		if (str_equal(name + used, presets[i].name))
+			preset = &presets[i];
+	if (!preset)
+		return preset_error(name, error);
+	if (!scenario_read(empty, &scenario, error))
+		return false;
+	for (int i = 0; i < count; i++) {
+		struct scenario_gpu *gpu = vec_push(&scenario.gpus);
+
+		gpu->uuid = mixed_uuid((uint64_t)(preset - presets) + 1, (uint64_t)i);
+		gpu->memory_mib = preset->memory_mib;
+		gpu->minor = i;
+		gpu->numa = count > 1 && i >= count / 2 ? 1 : 0;
+		gpu->slots = SCENARIO_SLOTS_DEFAULT;
+		str_copy(gpu->model, sizeof gpu->model, preset->model);
+		str_copy(gpu->recovery, sizeof gpu->recovery, "none");
+		snprintf(gpu->pci, sizeof gpu->pci, "0000:%02x:00.0",
+			 (0x1au + 0x0au * (unsigned)i) & 0xffu);
+	}
+	*ret_scenario = scenario;
+	scenario = (struct scenario){0};
+	return true;
+}
+
+/* --- finding --- */
+
+bool scenario_find(const struct scenario *scenario, const char *name, size_t *ret_index,
+		   struct error *error)
+{
+	size_t found = 0, matches = 0;
+	int number = -1, used = 0;
+	char uuid[ATOM_UUID_SIZE];
+
+	if (sscanf(name, "%3d%n", &number, &used) == 1 && !name[used]) {
+		if (number < 0 || (size_t)number >= scenario->gpus.count)
+			return error_set(error, ERROR_NOT_FOUND, "no GPU %d: there are %zu", number,
+					 scenario->gpus.count);
+		*ret_index = (size_t)number;
+		return true;
+	}
+	if (str_starts(name, "GPU-") || str_starts(name, "gpu/"))
+		name += strlen("GPU-");
+	for (size_t i = 0; i < scenario->gpus.count; i++) {
+		atom_uuid_format(uuid, scenario->gpus.items[i].uuid);
+		if (!*name || !str_starts(uuid, name))
+			continue;
+		found = i;
+		matches++;
+	}
+	if (matches == 0)
+		return error_set(error, ERROR_NOT_FOUND, "no GPU '%.60s'", name);
+	if (matches > 1)
+		return error_set(error, ERROR_CONFLICT, "%zu GPUs start with '%.60s'", matches,
+				 name);
+	*ret_index = found;
+	return true;
+}
+
+/* --- editing: each setter makes the TOML value's JSON, and the reader judges the whole --- */
+
+static bool set_error(const char *assignment, const char *why, struct error *error)
+{
+	return error_set(error, ERROR_INVALID_INPUT, "'%.80s': %s", assignment, why);
+}
+
+static bool parse_number(const char *text, int64_t *ret_number)
+{
+	long long number;
+	int used = 0;
+
+	if (sscanf(text, "%9lld%n", &number, &used) != 1 || text[used])
+		return false;
+	*ret_number = number;
+	return true;
+}
+
+static bool set_xids(struct scenario_gpu *gpu, const char *value)
+{
+	struct health_facts *facts = &gpu->facts;
+	int xid, used;
+
+	facts->xid_count = 0;
+	if (str_equal(value, "none"))
+		return true;
+	for (;; value += used + 1) {
+		used = 0;
+		if (sscanf(value, "%4d%n", &xid, &used) != 1 || xid < 1 ||
+		    facts->xid_count == HEALTH_MAX_XIDS)
+			return false;
+		facts->xids[facts->xid_count++] = xid;
+		if (!value[used])
+			return true;
+		if (value[used] != ',')
+			return false;
+	}
+}
+
+/* "1g.10gb@0,1g.10gb@1", or "none". */
+static bool set_mig(struct scenario_gpu *gpu, const char *value, uint64_t fresh)
+{
+	vec_clear(&gpu->mig);
+	if (str_equal(value, "none"))
+		return true;
+	gpu->slots = SCENARIO_SLOTS_DEFAULT;
+	for (;;) {
+		struct scenario_mig *mig;
+		char profile[INVENTORY_PROFILE_SIZE], uuid[ATOM_UUID_SIZE];
+		int start, used = 0;
+
+		if (sscanf(value, "%15[0-9a-z.]@%1d%n", profile, &start, &used) != 2 ||
+		    gpu->mig.count == SCENARIO_MAX_MIG)
+			return false;
+		mig = vec_push(&gpu->mig);
+		str_copy(mig->profile, sizeof mig->profile, profile);
+		mig->start = start;
+		mig->gi = (int32_t)gpu->mig.count; /* 0 is the GPU as one instance */
+		atom_uuid_format(uuid, mixed_uuid(fresh, gpu->mig.count));
+		snprintf(mig->uuid, sizeof mig->uuid, "MIG-%s", uuid);
+		if (!value[used])
+			return true;
+		if (value[used] != ',')
+			return false;
+		value += used + 1;
+	}
+}
+
+static bool set_bool(bool *out, const char *value)
+{
+	*out = str_equal(value, "true");
+	return *out || str_equal(value, "false");
+}
+
+static bool set_number(int32_t *out, const char *value)
+{
+	int64_t number;
+
+	if (!parse_number(value, &number))
+		return false;
+	*out = (int32_t)number;
+	return true;
+}
+
+bool scenario_set(struct scenario_gpu *gpu, const char *assignment, uint64_t fresh,
+		  struct error *error)
+{
+	const char *value = strchr(assignment, '=');
+	size_t length = value ? (size_t)(value - assignment) : 0;
+	char key[32] = "";
+	bool ok = false;
+
+	if (!value || length == 0 || length >= sizeof key)
+		return set_error(assignment, "give KEY=VALUE", error);
+	memcpy(key, assignment, length);
+	value++;
+	if (str_equal(key, "xid") || str_equal(key, "xids"))
+		ok = set_xids(gpu, value);
+	else if (str_equal(key, "ecc"))
+		ok = parse_number(value, &gpu->facts.ecc_uncorrectable);
+	else if (str_equal(key, "row_remap"))
+		ok = health_row_remap_parse(value, &gpu->facts.row_remap);
+	else if (str_equal(key, "lost"))
+		ok = set_bool(&gpu->facts.lost, value);
+	else if (str_equal(key, "hang"))
+		ok = set_bool(&gpu->facts.hang, value);
+	else if (str_equal(key, "numa"))
+		ok = set_number(&gpu->numa, value);
+	else if (str_equal(key, "slots"))
+		ok = set_number(&gpu->slots, value);
+	else if (str_equal(key, "mig"))
+		ok = set_mig(gpu, value, fresh);
+	else if (str_equal(key, "recovery"))
+		ok = str_copy(gpu->recovery, sizeof gpu->recovery, value);
+	else
+		return set_error(assignment,
+				 "the keys are xid, ecc, row_remap, lost, hang, numa, slots, mig "
+				 "and recovery",
+				 error);
+	return ok || set_error(assignment, "not a value for this key", error);
+}

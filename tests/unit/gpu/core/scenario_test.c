@@ -1,0 +1,212 @@
+#include "gpu/core/scenario.h"
+#include "lib/test.h"
+
+#include <stdio.h>
+
+#define GPU_A                                                                                      \
+	"\"uuid\":\"GPU-6f1c0c2e-0d1a-4b5c-8e9f-001122334455\",\"model\":\"NVIDIA H100\","         \
+	"\"memory_mib\":81559"
+#define GPU_B                                                                                      \
+	"\"uuid\":\"GPU-7f1c0c2e-0d1a-4b5c-8e9f-001122334455\",\"model\":\"NVIDIA H100\","         \
+	"\"memory_mib\":81559"
+#define MIG_1 "\"uuid\":\"MIG-11111111-0d1a-4b5c-8e9f-001122334455\""
+#define MIG_2 "\"uuid\":\"MIG-22222222-0d1a-4b5c-8e9f-001122334455\""
+
+static bool read_text(const char *gpus, struct scenario *scenario, struct error *error)
+{
+	CLEANUP(buf) struct buf text = {0};
+	CLEANUP(json) json_t *tree = NULL;
+
+	buf_printf(&text, "{\"version\":1,\"driver\":\"580.95.05\",\"gpus\":[%s]}", gpus);
+	expect_ok(field_load(buf_text(&text), text.length, "test", &tree, error), error);
+	return scenario_read(tree, scenario, error);
+}
+
+static void test_names_the_wrong_field(void **state)
+{
+	static const struct {
+		const char *gpus, *field;
+	} rows[] = {
+		{"{}", "gpus[0].uuid"},
+		{"3", "gpus[0]"},
+		{"{" GPU_A ",\"numa\":-2}", "gpus[0].numa"},
+		{"{" GPU_A ",\"numa\":\"0\"}", "gpus[0].numa"},
+		{"{" GPU_A ",\"colour\":1}", "gpus[0].colour"},
+		{"{" GPU_A "},{" GPU_A "}", "gpus[1].uuid"},
+		{"{" GPU_A "},{" GPU_B ",\"minor\":0}", "gpus[1].minor"},
+		{"{" GPU_A ",\"xids\":[0]}", "gpus[0].xids"},
+		{"{" GPU_A ",\"xids\":[\"79\"]}", "gpus[0].xids"},
+		{"{" GPU_A ",\"row_remap\":\"maybe\"}", "gpus[0].row_remap"},
+		{"{" GPU_A ",\"recovery\":\"pray\"}", "gpus[0].recovery"},
+		{"{" GPU_A ",\"slots\":65}", "gpus[0].slots"},
+		{"{" GPU_A ",\"lost\":1}", "gpus[0].lost"},
+		{"{" GPU_A ",\"pci\":\"a\\\"b\"}", "gpus[0].pci"},
+		{"{" GPU_A ",\"mig\":[{\"profile\":\"1g.10gb\",\"start\":0,\"gi\":1}]}",
+		 "gpus[0].mig[0].uuid"},
+		{"{" GPU_A ",\"mig\":[{\"profile\":\"1g\",\"start\":0,\"gi\":1," MIG_1 "}]}",
+		 "gpus[0].mig[0].profile"},
+		{"{" GPU_A ",\"mig\":[{\"profile\":\"3g.40gb\",\"start\":5,\"gi\":1," MIG_1 "}]}",
+		 "gpus[0].mig[0].start"},
+		{"{" GPU_A ",\"mig\":[{\"profile\":\"3g.40gb\",\"start\":0,\"gi\":1," MIG_1
+		 "},{\"profile\":\"1g.10gb\",\"start\":3,\"gi\":2," MIG_2 "}]}",
+		 "gpus[0].mig[1].start"},
+		{"{" GPU_A
+		 ",\"slots\":2,\"mig\":[{\"profile\":\"1g.10gb\",\"start\":0,\"gi\":1," MIG_1 "}]}",
+		 "gpus[0].slots"},
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		CLEANUP(scenario) struct scenario scenario = {0};
+		struct error error = {0};
+
+		if (read_text(rows[i].gpus, &scenario, &error))
+			fail_msg("%s was taken", rows[i].gpus);
+		assert_string_equal(error.field, rows[i].field);
+	}
+}
+
+static void test_refuses_other_versions(void **state)
+{
+	CLEANUP(json) json_t *tree = json_pack("{s:i, s:s}", "version", 2, "driver", "1");
+	CLEANUP(scenario) struct scenario scenario = {0};
+	struct error error;
+
+	(void)state;
+	expect_error(scenario_read(tree, &scenario, &error), &error, ERROR_INVALID_INPUT,
+		     "reads version 1");
+}
+
+/* proves: DP-9 DP-53 */
+static void test_parts_have_the_gpus_numa_and_health(void **state)
+{
+	CLEANUP(scenario) struct scenario scenario = {0};
+	CLEANUP(inventory) struct inventory inventory = {0};
+	struct error error;
+
+	(void)state;
+	expect_ok(read_text("{" GPU_A ",\"numa\":1,\"xids\":[79],\"mig\":["
+			    "{\"profile\":\"3g.40gb\",\"start\":4,\"gi\":2," MIG_1 "},"
+			    "{\"profile\":\"1g.10gb\",\"start\":0,\"gi\":1," MIG_2 "}]},"
+			    "{" GPU_B ",\"numa\":0,\"slots\":4}",
+			    &scenario, &error),
+		  &error);
+	scenario_inventory(&scenario, 0, "test", &inventory);
+	assert_int_equal(inventory.atoms.count, 2 + 1 + 4);
+	for (size_t i = 0; i < inventory.atoms.count; i++) {
+		const struct inventory_atom *atom = &inventory.atoms.items[i];
+		bool mig = atom->atom.class == ATOM_MIG;
+
+		assert_int_equal(atom->numa, mig ? 1 : 0);
+		assert_int_equal(atom->health.healthy, !mig);
+		assert_string_equal(atom->health.cause, mig ? "XID 79" : "");
+		assert_ptr_equal(inventory_find_atom(&inventory, &atom->atom), atom);
+	}
+	assert_int_equal(inventory.atoms.items[0].range.lo, 0);
+	assert_int_equal(inventory.atoms.items[0].range.hi, 128);
+	assert_int_equal(inventory.atoms.items[1].range.lo, 512);
+	assert_int_equal(inventory.atoms.items[1].range.hi, 1024);
+}
+
+static void test_presets(void **state)
+{
+	static const char *const bad[] = {"",        "8",      "xH100",  "0xH100",
+					  "17xH100", "8xh100", "8xH100 "};
+	CLEANUP(scenario) struct scenario scenario = {0};
+	CLEANUP(inventory) struct inventory inventory = {0};
+	struct inventory_node nodes[INVENTORY_MAX_NODES];
+	struct error error;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		expect_error(scenario_preset(bad[i], &scenario, &error), &error,
+			     ERROR_INVALID_INPUT, "is not a preset");
+	expect_ok(scenario_preset("8xH100", &scenario, &error), &error);
+	scenario_inventory(&scenario, 0, "test", &inventory);
+	assert_int_equal(inventory.gpus.count, 8);
+	assert_int_equal(inventory.atoms.count, 8);
+	assert_int_equal(inventory.gpus.items[3].numa, 0);
+	assert_int_equal(inventory.gpus.items[4].numa, 1);
+	for (size_t i = 0; i < 8; i++) {
+		const struct inventory_gpu *gpu = &inventory.gpus.items[i];
+		struct atom atom = {.class = ATOM_GPU, .gpu = gpu->uuid};
+		char wanted[INVENTORY_PATH_SIZE];
+
+		assert_int_equal(inventory_atom_nodes(&inventory, &atom, nodes), 1);
+		snprintf(wanted, sizeof wanted, "/dev/nvidia%zu", i);
+		assert_string_equal(nodes[0].path, wanted);
+		snprintf(wanted, sizeof wanted, "/dev/tty%zu", 20 + i);
+		assert_string_equal(nodes[0].host_path, wanted);
+	}
+}
+
+static void test_set(void **state)
+{
+	static const char *const bad[] = {
+		"",       "xid",    "=1",           "xid=",    "xid=0", "xid=7,",  "ecc=many",
+		"lost=1", "mig=1g", "mig=1g.10gb@", "numa=1x", "fan=3", "hang=yes"};
+	CLEANUP(scenario) struct scenario scenario = {0};
+	struct scenario_gpu *gpu;
+	struct error error;
+	char first[ATOM_VISIBLE_SIZE];
+	size_t index;
+
+	(void)state;
+	expect_ok(scenario_preset("2xH100", &scenario, &error), &error);
+	expect_ok(scenario_find(&scenario, "1", &index, &error), &error);
+	gpu = &scenario.gpus.items[index];
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		if (scenario_set(gpu, bad[i], 1, &error))
+			fail_msg("'%s' was taken", bad[i]);
+	expect_ok(scenario_set(gpu, "xid=79,13", 1, &error), &error);
+	assert_string_equal(health_decide(&gpu->facts).cause, "XID 79");
+	expect_ok(scenario_set(gpu, "xid=none", 1, &error), &error);
+	assert_true(health_decide(&gpu->facts).healthy);
+	expect_ok(scenario_set(gpu, "mig=3g.40gb@0,1g.10gb@4", 1, &error), &error);
+	assert_int_equal(gpu->mig.count, 2);
+	str_copy(first, sizeof first, gpu->mig.items[0].uuid);
+	expect_ok(scenario_set(gpu, "mig=3g.40gb@0", 2, &error), &error);
+	assert_string_not_equal(first, gpu->mig.items[0].uuid);
+	expect_error(scenario_find(&scenario, "2", &index, &error), &error, ERROR_NOT_FOUND,
+		     "no GPU");
+	expect_error(scenario_find(&scenario, "zz", &index, &error), &error, ERROR_NOT_FOUND, "zz");
+}
+
+/* proves: DP-10 */
+static void test_health_causes(void **state)
+{
+	static const struct {
+		struct health_facts facts;
+		const char *cause;
+	} rows[] = {
+		{{.row_remap = HEALTH_REMAP_NONE}, ""},
+		{{.row_remap = HEALTH_REMAP_PENDING}, "row remap pending"},
+		{{.row_remap = HEALTH_REMAP_FAILED}, "row remap failed"},
+		{{.ecc_uncorrectable = 3}, "3 uncorrectable ECC errors since driver load"},
+		{{.xids = {79}, .xid_count = 1}, "XID 79"},
+		{{.xids = {13, 31, 43, 45, 68, 94}, .xid_count = 6}, ""},
+		{{.xids = {13, 48}, .xid_count = 2}, "XID 48"},
+		{{.lost = true}, "lost: no longer on the PCI bus"},
+		{{.hang = true}, "unknown: the driver does not answer"},
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct health health = health_decide(&rows[i].facts);
+
+		assert_string_equal(health.cause, rows[i].cause);
+		assert_int_equal(health.healthy, *rows[i].cause == '\0');
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names_the_wrong_field),
+		cmocka_unit_test(test_refuses_other_versions),
+		cmocka_unit_test(test_parts_have_the_gpus_numa_and_health),
+		cmocka_unit_test(test_presets),
+		cmocka_unit_test(test_set),
+		cmocka_unit_test(test_health_causes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
