@@ -1,6 +1,7 @@
 #include "sys/log.h"
 
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "sys/clock.h"
 
 #include <pthread.h>
@@ -44,40 +45,17 @@ bool log_level_parse(const char *name, enum log_level *ret_level)
 
 /* --- one line --- */
 
-/* Length of the valid UTF-8 sequence at `text`, or 0. */
-static size_t utf8_length(const unsigned char *text)
-{
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t length = text[0] < 0x80       ? 1
-			: text[0] >> 5 == 6  ? 2
-			: text[0] >> 4 == 14 ? 3
-			: text[0] >> 3 == 30 ? 4
-					     : 0;
-	uint32_t point = length > 1 ? text[0] & (0xffu >> (length + 1)) : text[0];
-
-	for (size_t i = 1; i < length; i++) {
-		if (text[i] >> 6 != 2)
-			return 0;
-		point = point << 6 | (text[i] & 0x3fu);
-	}
-	if (length > 1 && (point < least[length] || point > 0x10ffff || point >> 11 == 27))
-		return 0;
-	return length;
-}
-
 /* Escaped in both forms: nobody can forge a line or a field with what they name a thing. */
 static void add_escaped(struct buf *line, const char *text, bool quoted)
 {
-	const unsigned char *at = (const unsigned char *)text;
-
-	while (*at) {
+	for (const char *at = text; *at;) {
 		size_t length = utf8_length(at);
 
 		if (*at == '\\' || (quoted && *at == '"'))
 			buf_printf(line, "\\%c", *at);
 		else if (*at == '\n')
 			buf_add_text(line, "\\n");
-		else if (*at < 0x20 || *at == 0x7f)
+		else if ((*at >= 0 && *at < ' ') || *at == 0x7f)
 			buf_printf(line, "\\u%04x", *at);
 		else if (length)
 			buf_add(line, at, length);

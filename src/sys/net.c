@@ -496,3 +496,10 @@ bool net_unix_alive(const char *path)
 	close(opened.folder);
 	return alive;
 }
+
+bool net_unix_is_socket(const char *path)
+{
+	struct stat file;
+
+	return lstat(path, &file) == 0 && S_ISSOCK(file.st_mode);
+}

@@ -44,6 +44,7 @@ void net_listener_destroy(struct net_listener *listener);
 
 /* Does a connect to this socket file succeed right now? Blocks only for a local connect. */
 bool net_unix_alive(const char *path);
+bool net_unix_is_socket(const char *path); /* the file's kind; links are not followed */
 
 struct net_dial; /* a connect under way */
 struct net_dial *net_connect_unix(struct loop *loop, const char *path, net_connect_fn *fn,

@@ -1,0 +1,106 @@
+#include "text/toml.h"
+
+#include "text/toml_read.h"
+
+#include <string.h>
+
+/* Where the scan is: strings and comments are stepped over whole. */
+struct scan {
+	const char *at, *end;
+	size_t line, brackets, dots;
+};
+
+static bool scan_starts(const struct scan *scan, const char *word)
+{
+	size_t length = strlen(word);
+
+	return (size_t)(scan->end - scan->at) >= length && memcmp(scan->at, word, length) == 0;
+}
+
+static void skip_comment(struct scan *scan)
+{
+	while (scan->at < scan->end && *scan->at != '\n')
+		scan->at++;
+}
+
+/* From the opening quotes behind the closing ones; one-line strings end at the line's end at most.
+ */
+static void skip_string(struct scan *scan)
+{
+	char quotes[4] = {*scan->at, *scan->at, *scan->at, '\0'};
+	bool escapes = *scan->at == '"', many = scan_starts(scan, quotes);
+
+	if (!many)
+		quotes[1] = '\0';
+	scan->at += strlen(quotes);
+	while (scan->at < scan->end && !scan_starts(scan, quotes)) {
+		if (*scan->at == '\n') {
+			if (!many)
+				return;
+			scan->line++;
+		}
+		if (escapes && *scan->at == '\\' && scan->at + 1 < scan->end && scan->at[1] != '\n')
+			scan->at++;
+		scan->at++;
+	}
+	scan->at += scan->at < scan->end ? strlen(quotes) : 0;
+}
+
+static void scan_one(struct scan *scan)
+{
+	char c = *scan->at;
+
+	if (c == '#') {
+		skip_comment(scan);
+		return;
+	}
+	if (c == '"' || c == '\'') {
+		skip_string(scan);
+		return;
+	}
+	if (c == '[' || c == '{')
+		scan->brackets++;
+	else if ((c == ']' || c == '}') && scan->brackets > 0)
+		scan->brackets--;
+	if (c == '.')
+		scan->dots++; /* of one dotted key; quoted parts and blanks belong to it */
+	else if (c == '\n' || c == '=' || c == ',' || c == '[' || c == '{')
+		scan->dots = 0;
+	if (c == '\n')
+		scan->line++;
+	scan->at++;
+}
+
+/* Nesting by brackets and by dotted keys, before anything recurses over it. */
+static bool check_depth(const char *text, size_t length, const char *source, struct error *error)
+{
+	struct scan scan = {.at = text, .end = text + length, .line = 1};
+
+	while (scan.at < scan.end) {
+		scan_one(&scan);
+		if (scan.brackets + scan.dots > TREE_MAX_DEPTH)
+			return error_set(error, ERROR_INVALID_INPUT,
+					 "%s:%zu: nested deeper than %d levels", source, scan.line,
+					 TREE_MAX_DEPTH);
+	}
+	return true;
+}
+
+bool toml_parse(const char *text, size_t length, size_t max_size, const char *source,
+		json_t **ret_tree, struct error *error)
+{
+	struct toml_mistake mistake = {0};
+	json_t *tree;
+
+	if (length > max_size)
+		return error_set(error, ERROR_INVALID_INPUT, "%s: larger than %zu bytes", source,
+				 max_size);
+	if (!check_depth(text, length, source, error))
+		return false;
+	tree = toml_read(text, length, &mistake);
+	if (!tree)
+		return error_set(error, ERROR_INVALID_INPUT, "%s:%u: %s", source, mistake.line,
+				 mistake.why);
+	*ret_tree = tree;
+	return true;
+}
