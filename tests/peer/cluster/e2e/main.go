@@ -1,0 +1,70 @@
+// e2e runs the end-to-end cases on the cluster that tests/peer/cluster/up started. It must run inside the cluster's
+// namespaces; `tests/peer/cluster/run` sees to all of that.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	dp "better-compute/deviceplugin"
+)
+
+func main() {
+	scripts := flag.String("scripts", ".", "the folder tests/peer/cluster")
+	run := flag.String("run", "/run/better-compute-cluster", "the cluster's run folder")
+	match := flag.String("cases", "", "run only the cases whose name matches this regular expression")
+	numa := flag.Bool("numa", false, "the cluster has two NUMA nodes: run the cases named numa/…, and no others")
+	list := flag.Bool("list", false, "only list the cases")
+	flag.Parse()
+	re, err := regexp.Compile(*match)
+	if err != nil {
+		fatal(err)
+	}
+	c := &cluster{scripts: *scripts, run: *run}
+	if !*list {
+		if c, err = newCluster(*scripts, *run); err != nil {
+			fatal(err)
+		}
+		fmt.Println(c.Name())
+	}
+	cases := harnessCases(c)
+	cases = append(cases, dp.SmokeCases(c, "example.com/dev", offerCDI)...)
+	if *list {
+		for _, k := range cases {
+			if re.MatchString(k.Name) {
+				fmt.Printf("%s [%s]\n", k.Name, k.Proves)
+			}
+		}
+		return
+	}
+	cases = slices.DeleteFunc(cases, func(k dp.Case) bool { return strings.HasPrefix(k.Name, "numa/") != *numa })
+	if !dp.Run(cases, re, func(dp.Case) { c.show() }) {
+		os.Exit(1)
+	}
+}
+
+func fatal(err error) {
+	fmt.Fprintln(os.Stderr, "error:", err)
+	os.Exit(2)
+}
+
+// show prints what there is to see after a failed case.
+func (c *cluster) show() {
+	for _, args := range [][]string{
+		{"kubectl", "get", "pods", "-o", "wide"},
+		{"kubectl", "get", "events", "--field-selector", "type=Warning", "--sort-by=.lastTimestamp"},
+		{"tail", "-n", "15", filepath.Join(c.run, "log/kubelet.log")},
+	} {
+		out, _ := exec.Command(args[0], args[1:]...).CombinedOutput()
+		if len(out) > 4000 {
+			out = out[len(out)-4000:]
+		}
+		fmt.Printf("---- %v\n%s", args, out)
+	}
+}
