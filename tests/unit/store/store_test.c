@@ -1,0 +1,530 @@
+#include "unit/store/database.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct opened {
+	struct store *store;
+	struct store_connection *connection;
+};
+
+static struct opened open_database(void)
+{
+	struct opened opened;
+	struct error error;
+
+	expect_ok(store_open(database_url(), &opened.store, &error), &error);
+	expect_ok(store_connect(opened.store, &opened.connection, &error), &error);
+	return opened;
+}
+
+static void close_database(struct opened *opened)
+{
+	store_disconnect(opened->connection);
+	store_destroy(opened->store);
+}
+
+/* Runs one statement in a transaction of its own. */
+struct statement {
+	const char *sql;
+	const struct store_value *params;
+	size_t count;
+};
+
+static bool statement_body(struct store_connection *connection, void *argument, struct error *error)
+{
+	const struct statement *statement = argument;
+
+	return store_exec(connection, statement->sql, statement->params, statement->count, error);
+}
+
+static bool run_sql(struct store_connection *connection, const char *sql,
+		    const struct store_value *params, size_t count, struct error *error)
+{
+	struct statement statement = {sql, params, count};
+
+	return store_run(connection, STORE_WRITE, statement_body, &statement, error);
+}
+
+/* --- opening --- */
+
+static void test_open_twice_keeps_the_schema_and_the_lineage(void **state)
+{
+	struct opened opened = open_database();
+	char lineage[STORE_LINEAGE_SIZE];
+
+	(void)state;
+	assert_int_equal(store_schema_version(opened.store), 1);
+	assert_string_equal(store_driver(opened.store),
+			    database_is_postgres() ? "postgresql" : "sqlite");
+	str_copy(lineage, sizeof lineage, store_lineage(opened.store));
+	assert_int_equal(strlen(lineage), 30);
+	close_database(&opened);
+
+	opened = open_database();
+	assert_string_equal(store_lineage(opened.store), lineage);
+	assert_string_equal(store_connection_lineage(opened.connection), lineage);
+	close_database(&opened);
+}
+
+static void test_second_process_on_one_file_is_refused(void **state)
+{
+	struct opened opened = open_database();
+	struct store *second = NULL;
+	struct error error;
+
+	(void)state;
+	if (database_is_postgres()) {
+		/* Replicas are many there. */
+		expect_ok(store_open(database_url(), &second, &error), &error);
+		assert_string_equal(store_lineage(second), store_lineage(opened.store));
+		store_destroy(second);
+	} else {
+		expect_error(store_open(database_url(), &second, &error), &error, ERROR_CONFLICT,
+			     "test.db");
+		assert_null(second);
+	}
+	close_database(&opened);
+}
+
+static void test_database_of_a_newer_program_is_refused(void **state)
+{
+	struct opened opened = open_database();
+	struct store *store;
+	struct error error;
+
+	(void)state;
+	expect_ok(run_sql(opened.connection,
+			  "INSERT INTO schema_versions (version, name, applied_ms) "
+			  "VALUES (99, 'future', 0)",
+			  STORE_NO_PARAMS, &error),
+		  &error);
+	close_database(&opened);
+	expect_error(store_open(database_url(), &store, &error), &error, ERROR_INVALID_STATE,
+		     "schema 99, this program knows 1");
+}
+
+static void test_wrong_urls_are_refused_with_a_reason(void **state)
+{
+	static const struct {
+		const char *url;
+		enum error_code code;
+		const char *text;
+	} rows[] = {
+		{"", ERROR_INVALID_CONFIG, "unknown kind of URL"},
+		{"mysql://x", ERROR_INVALID_CONFIG, "unknown kind of URL"},
+		{"sqlite:", ERROR_INVALID_CONFIG, "needs a path"},
+		{"sqlite:/nowhere/at/all.db", ERROR_NOT_FOUND, "/nowhere/at/all.db"},
+		{"postgresql://u:pa55word@127.0.0.1:1/x", ERROR_UNAVAILABLE, "connect"},
+		{"host=/nowhere dbname=x password=pa55word", ERROR_UNAVAILABLE, "connect"},
+	};
+	struct store *store;
+	struct error error;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		expect_error(store_open(rows[i].url, &store, &error), &error, rows[i].code,
+			     rows[i].text);
+		assert_null(strstr(error.what, "pa55word"));
+		assert_null(strstr(error.hint, "pa55word"));
+	}
+}
+
+static void test_file_that_is_no_database_is_refused_and_kept(void **state)
+{
+	const char *path = database_url() + strlen("sqlite:");
+	char content[64] = "";
+	struct store *store;
+	struct error error;
+	FILE *file;
+
+	(void)state;
+	if (database_is_postgres())
+		return;
+	file = fopen(path, "w");
+	for (int i = 0; i < 100; i++)
+		fputs("this is somebody's letter\n", file);
+	fclose(file);
+	expect_error(store_open(database_url(), &store, &error), &error, ERROR_INVALID_CONFIG,
+		     "not a database");
+	file = fopen(path, "r");
+	assert_non_null(fgets(content, sizeof content, file));
+	assert_string_equal(content, "this is somebody's letter\n");
+	fclose(file);
+}
+
+static void test_file_is_for_its_owner_alone(void **state)
+{
+	struct opened opened;
+	struct stat file;
+
+	(void)state;
+	if (database_is_postgres())
+		return;
+	opened = open_database();
+	assert_int_equal(stat(database_url() + strlen("sqlite:"), &file), 0);
+	assert_int_equal(file.st_mode & 0777, 0600);
+	close_database(&opened);
+}
+
+static void test_memory_database_is_shared_by_connections_of_its_store_only(void **state)
+{
+	struct store *first, *second;
+	struct store_connection *one, *two, *other;
+	struct error error;
+
+	(void)state;
+	expect_ok(store_open("sqlite::memory:", &first, &error), &error);
+	expect_ok(store_open("sqlite::memory:", &second, &error), &error);
+	expect_ok(store_connect(first, &one, &error), &error);
+	expect_ok(store_connect(first, &two, &error), &error);
+	expect_ok(store_connect(second, &other, &error), &error);
+	assert_string_not_equal(store_lineage(first), store_lineage(second));
+
+	const char *sql = "INSERT INTO meta (name, value) VALUES ('x', 'y')";
+	expect_ok(run_sql(one, sql, STORE_NO_PARAMS, &error), &error);
+	expect_error(run_sql(two, sql, STORE_NO_PARAMS, &error), &error, ERROR_CONFLICT, "UNIQUE");
+	expect_ok(run_sql(other, sql, STORE_NO_PARAMS, &error), &error);
+	store_disconnect(one);
+	store_disconnect(two);
+	store_disconnect(other);
+	store_destroy(first);
+	store_destroy(second);
+}
+
+/* --- values --- */
+
+static bool values_body(struct store_connection *connection, void *argument, struct error *error)
+{
+	static const int64_t numbers[] = {0, -1, INT64_MAX, INT64_MIN, 9007199254740993};
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	(void)argument;
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		/* The order of the numbers in the text is not the order of the values. */
+		if (!store_query(
+			    connection, "SELECT $2, $1, $3, $4, CAST(NULL AS BIGINT) WHERE $2 = $2",
+			    STORE_PARAMS(store_text("caf\xc3\xa9 'quoted' $1"),
+					 store_int(numbers[i]), store_text(NULL), store_null_int()),
+			    &rows, error))
+			return false;
+		assert_int_equal(rows.count, 1);
+		assert_int_equal(rows.columns, 5);
+		assert_true(store_get_int(&rows, 0, 0) == numbers[i]);
+		assert_string_equal(store_get_text(&rows, 0, 1), "caf\xc3\xa9 'quoted' $1");
+		assert_true(store_is_null(&rows, 0, 2));
+		assert_null(store_get_text(&rows, 0, 2));
+		assert_true(store_is_null(&rows, 0, 3));
+		assert_true(store_is_null(&rows, 0, 4));
+		assert_int_equal(store_get_int(&rows, 0, 4), 0);
+	}
+	return true;
+}
+
+static void test_values_come_back_as_they_went_in(void **state)
+{
+	struct opened opened = open_database();
+	struct error error;
+
+	(void)state;
+	expect_ok(store_run(opened.connection, STORE_READ, values_body, NULL, &error), &error);
+	close_database(&opened);
+}
+
+static bool time_body(struct store_connection *connection, void *argument, struct error *error)
+{
+	(void)error;
+	*(int64_t *)argument = store_now(connection).ms;
+	return true;
+}
+
+static void test_time_is_the_transactions(void **state)
+{
+	struct opened opened = open_database();
+	int64_t seen = 0;
+	struct error error;
+
+	(void)state;
+	database_set_time(DATABASE_EPOCH_MS + 123);
+	expect_ok(store_run(opened.connection, STORE_WRITE, time_body, &seen, &error), &error);
+	assert_true(seen == DATABASE_EPOCH_MS + 123);
+	close_database(&opened);
+}
+
+/* --- transactions --- */
+
+static bool half_body(struct store_connection *connection, void *argument, struct error *error)
+{
+	(void)argument;
+	if (!store_exec(connection, "INSERT INTO meta (name, value) VALUES ('half', 'done')",
+			STORE_NO_PARAMS, error))
+		return false;
+	return error_set(error, ERROR_FORBIDDEN, "the rule says no");
+}
+
+static void test_refused_body_leaves_nothing(void **state)
+{
+	struct opened opened = open_database();
+	struct error error;
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		expect_error(store_run(opened.connection, STORE_WRITE, half_body, NULL, &error),
+			     &error, ERROR_FORBIDDEN, "the rule says no");
+	expect_ok(run_sql(opened.connection, "INSERT INTO meta (name, value) VALUES ('half', 'x')",
+			  STORE_NO_PARAMS, &error),
+		  &error);
+	close_database(&opened);
+}
+
+/* Reads, then writes what it read plus one: lost updates would show. */
+static bool increment_body(struct store_connection *connection, void *argument, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	(void)argument;
+	if (!store_query(connection, "SELECT value FROM counters WHERE name = 'test'",
+			 STORE_NO_PARAMS, &rows, error))
+		return false;
+	return store_exec(connection, "UPDATE counters SET value = $1 WHERE name = 'test'",
+			  STORE_PARAMS(store_int(store_get_int(&rows, 0, 0) + 1)), error);
+}
+
+#define INCREMENTS 50
+
+static void *increment_thread(void *argument)
+{
+	struct store_connection *connection = argument;
+	struct error error;
+
+	for (int i = 0; i < INCREMENTS; i++) {
+		if (!store_run(connection, STORE_WRITE, increment_body, NULL, &error)) {
+			fprintf(stderr, "%s\n", error.what);
+			return connection;
+		}
+	}
+	return NULL;
+}
+
+static bool counter_body(struct store_connection *connection, void *argument, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!store_query(connection, "SELECT value FROM counters WHERE name = 'test'",
+			 STORE_NO_PARAMS, &rows, error))
+		return false;
+	*(int64_t *)argument = store_get_int(&rows, 0, 0);
+	return true;
+}
+
+static void test_racing_transactions_lose_no_update(void **state)
+{
+	struct opened opened = open_database();
+	struct store_connection *connections[3];
+	pthread_t threads[3];
+	int64_t value = 0;
+	struct error error;
+
+	(void)state;
+	expect_ok(run_sql(opened.connection,
+			  "INSERT INTO counters (name, value) VALUES ('test', 0)", STORE_NO_PARAMS,
+			  &error),
+		  &error);
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++) {
+		expect_ok(store_connect(opened.store, &connections[i], &error), &error);
+		pthread_create(&threads[i], NULL, increment_thread, connections[i]);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++) {
+		void *failed;
+
+		pthread_join(threads[i], &failed);
+		assert_null(failed);
+		store_disconnect(connections[i]);
+	}
+	expect_ok(store_run(opened.connection, STORE_READ, counter_body, &value, &error), &error);
+	assert_int_equal(value, ARRAY_SIZE(threads) * INCREMENTS);
+	close_database(&opened);
+}
+
+static void test_broken_connection_is_made_again(void **state)
+{
+	struct opened opened = open_database();
+	struct opened other = {0};
+	struct error error;
+
+	(void)state;
+	if (database_is_postgres()) {
+		other = open_database();
+		/* Everybody else's connection to this database is cut. */
+		expect_ok(run_sql(other.connection,
+				  "INSERT INTO meta (name, value) SELECT 'cut', "
+				  "CAST(count(pg_terminate_backend(pid)) AS TEXT) "
+				  "FROM pg_stat_activity WHERE datname = current_database() AND "
+				  "pid <> pg_backend_pid() AND application_name <> 'admin'",
+				  STORE_NO_PARAMS, &error),
+			  &error);
+		close_database(&other);
+	}
+	expect_ok(run_sql(opened.connection, "INSERT INTO meta (name, value) VALUES ('a', 'b')",
+			  STORE_NO_PARAMS, &error),
+		  &error);
+	close_database(&opened);
+}
+
+/* --- bookings --- */
+
+#define BOOK                                                                                       \
+	"INSERT INTO bookings (allocation, gpu, leaf_lo, leaf_hi, from_ms, to_ms, held) "          \
+	"VALUES ($1, $2, $3, $4, $5, $6, $7)"
+
+static bool book(struct store_connection *connection, const char *allocation, const char *gpu,
+		 int64_t lo, int64_t hi, int64_t from, int64_t to, int64_t held,
+		 struct error *error)
+{
+	return run_sql(connection, BOOK,
+		       STORE_PARAMS(store_text(allocation), store_text(gpu), store_int(lo),
+				    store_int(hi), store_int(from), store_int(to), store_int(held)),
+		       error);
+}
+
+/* The rows that bookings hang on. */
+static void make_allocations(struct store_connection *connection)
+{
+	static const char *const sql[] = {
+		"INSERT INTO tenants VALUES ('t', 't', 0)",
+		"INSERT INTO sites VALUES ('s', 't', 's', 'custom', 0)",
+		"INSERT INTO pools VALUES ('p', 't', 's', 'p', 'metal-host', 'H100', '{}', 1, "
+		"'active', 0)",
+		"INSERT INTO join_tokens VALUES ('jt', 'p', NULL, 'h', 1, 1, 0, NULL, 0)",
+		"INSERT INTO nodes VALUES ('n', 'p', 'jt', 'k', '', 'tenant-owned', 'ready', '', "
+		"'', '', '', '', '', '', '[]', 0, 0, 0, '', 0, 0, 0, 0, 0, 0, 0, 0)",
+		"INSERT INTO reservations VALUES ('r', 't', 'p', 'placed', '', 'kubernetes', '[]', "
+		"1, NULL, NULL, NULL, NULL, NULL, '[]', 0, NULL)",
+	};
+	static const char *const ids[] = {"a", "b", "c", "d"};
+	struct error error;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sql); i++)
+		expect_ok(run_sql(connection, sql[i], STORE_NO_PARAMS, &error), &error);
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
+		expect_ok(
+			run_sql(connection,
+				"INSERT INTO allocations VALUES ($1, 'r', 'n', 'placed', 0, 1, 0, "
+				"0, 0, NULL, NULL, NULL, NULL, NULL, '', '', 0)",
+				STORE_PARAMS(store_text(ids[i])), &error),
+			&error);
+}
+
+/* The database itself refuses what overlaps, whoever wrote the SQL.
+ * proves: RES-19 RES-26 */
+static void test_database_refuses_overlapping_bookings(void **state)
+{
+	static const struct {
+		int64_t lo, hi, from, to, held;
+		const char *gpu;
+		bool refused;
+	} rows[] = {
+		{0, 1024, 100, 200, 0, "g", true},    /* the same */
+		{0, 128, 150, 160, 0, "g", true},     /* a part, inside */
+		{896, 1024, 199, 300, 0, "g", true},  /* the last part, by one millisecond */
+		{0, 1024, 0, 101, 0, "g", true},      /* by one millisecond before */
+		{0, 1024, 200, 300, 0, "g", false},   /* right after */
+		{0, 1024, 0, 100, 0, "g", false},     /* right before */
+		{0, 1024, 100, 200, 0, "h", false},   /* another GPU */
+		{0, 1024, 0, 100, 1, "g", true},      /* right before, but held without end */
+		{0, 1024, 200, 300, 1, "g", false},   /* right after, held */
+		{512, 1024, 300, 400, 0, "g", false}, /* later */
+	};
+	struct opened opened = open_database();
+	struct error error;
+
+	(void)state;
+	make_allocations(opened.connection);
+	expect_ok(book(opened.connection, "a", "g", 0, 1024, 100, 200, 0, &error), &error);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		bool done = book(opened.connection, "b", rows[i].gpu, rows[i].lo, rows[i].hi,
+				 rows[i].from, rows[i].to, rows[i].held, &error);
+
+		if (done == rows[i].refused)
+			fail_msg("row %zu: %s", i, done ? "was let in" : error.what);
+		if (done)
+			expect_ok(run_sql(opened.connection,
+					  "DELETE FROM bookings WHERE allocation = 'b'",
+					  STORE_NO_PARAMS, &error),
+				  &error);
+		else {
+			assert_int_equal(error.code, ERROR_CONFLICT);
+			assert_non_null(strstr(error.what, "bookings_no_overlap"));
+		}
+	}
+	close_database(&opened);
+}
+
+/* proves: RES-26 */
+static void test_database_refuses_growing_into_another_booking(void **state)
+{
+	struct opened opened = open_database();
+	struct error error;
+
+	(void)state;
+	make_allocations(opened.connection);
+	expect_ok(book(opened.connection, "a", "g", 0, 512, 100, 200, 0, &error), &error);
+	expect_ok(book(opened.connection, "b", "g", 0, 512, 300, 400, 0, &error), &error);
+	expect_ok(book(opened.connection, "c", "g", 512, 1024, 100, 200, 0, &error), &error);
+	/* Up to the next one, beside another part: fine; then not one millisecond more. */
+	const char *grow = "UPDATE bookings SET to_ms = $1, held = $2 WHERE allocation = 'a'";
+	expect_ok(run_sql(opened.connection, grow, STORE_PARAMS(store_int(300), store_int(0)),
+			  &error),
+		  &error);
+	expect_error(run_sql(opened.connection, grow, STORE_PARAMS(store_int(301), store_int(0)),
+			     &error),
+		     &error, ERROR_CONFLICT, "bookings_no_overlap");
+	expect_error(run_sql(opened.connection, grow, STORE_PARAMS(store_int(300), store_int(1)),
+			     &error),
+		     &error, ERROR_CONFLICT, "bookings_no_overlap");
+	/* Held: nothing later fits any more, at any time. */
+	expect_ok(run_sql(opened.connection, "UPDATE bookings SET held = 1 WHERE allocation = 'c'",
+			  STORE_NO_PARAMS, &error),
+		  &error);
+	expect_error(book(opened.connection, "d", "g", 1000, 1024, INT64_MAX / 4, INT64_MAX / 2, 0,
+			  &error),
+		     &error, ERROR_CONFLICT, "bookings_no_overlap");
+	/* Out of bounds. */
+	expect_error(book(opened.connection, "d", "x", 0, 1025, 1, 2, 0, &error), &error,
+		     ERROR_CONFLICT, "");
+	expect_error(book(opened.connection, "d", "x", 5, 5, 1, 2, 0, &error), &error,
+		     ERROR_CONFLICT, "");
+	expect_error(book(opened.connection, "d", "x", 0, 5, 2, 2, 0, &error), &error,
+		     ERROR_CONFLICT, "");
+	/* Bookings belong to an allocation. */
+	expect_error(book(opened.connection, "nobody", "x", 0, 5, 1, 2, 0, &error), &error,
+		     ERROR_CONFLICT, "");
+	close_database(&opened);
+}
+
+#define DATABASE_TEST(function)                                                                    \
+	cmocka_unit_test_setup_teardown(function, database_setup, database_teardown)
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		DATABASE_TEST(test_open_twice_keeps_the_schema_and_the_lineage),
+		DATABASE_TEST(test_second_process_on_one_file_is_refused),
+		DATABASE_TEST(test_database_of_a_newer_program_is_refused),
+		DATABASE_TEST(test_wrong_urls_are_refused_with_a_reason),
+		DATABASE_TEST(test_file_that_is_no_database_is_refused_and_kept),
+		DATABASE_TEST(test_file_is_for_its_owner_alone),
+		DATABASE_TEST(test_memory_database_is_shared_by_connections_of_its_store_only),
+		DATABASE_TEST(test_values_come_back_as_they_went_in),
+		DATABASE_TEST(test_time_is_the_transactions),
+		DATABASE_TEST(test_refused_body_leaves_nothing),
+		DATABASE_TEST(test_racing_transactions_lose_no_update),
+		DATABASE_TEST(test_broken_connection_is_made_again),
+		DATABASE_TEST(test_database_refuses_overlapping_bookings),
+		DATABASE_TEST(test_database_refuses_growing_into_another_booking),
+	};
+
+	return database_main(argc, argv, tests, ARRAY_SIZE(tests));
+}
