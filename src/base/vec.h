@@ -39,9 +39,13 @@ static inline size_t vec_zeroed_(void *items, size_t index, size_t size)
 	return index;
 }
 
-#define vec_each(vec, item)                                                                        \
-	for (size_t vec_i_ = 0, vec_once_ = 1; vec_i_ < (vec)->count; vec_i_++, vec_once_ = 1)     \
-		for (item = &(vec)->items[vec_i_]; vec_once_; vec_once_ = 0)
+/* Loops may stand in each other: their counters are named by line. */
+#define vec_each(vec, item)        vec_each_at_(vec, item, __LINE__)
+#define vec_each_at_(vec, item, n) vec_each_named_(vec, item, n)
+#define vec_each_named_(vec, item, n)                                                              \
+	for (size_t vec_i_##n = 0, vec_once_##n = 1; vec_i_##n < (vec)->count;                     \
+	     vec_i_##n++, vec_once_##n = 1)                                                        \
+		for (item = &(vec)->items[vec_i_##n]; vec_once_##n; vec_once_##n = 0)
 
 #define vec_remove(vec, index)                                                                     \
 	(memmove(&(vec)->items[index], &(vec)->items[(index) + 1],                                 \
