@@ -59,7 +59,7 @@ static void run_on_server(const char *sql)
 static void make_postgres(void)
 {
 	static int number;
-	char sql[1024];
+	char sql[sizeof url + 64];
 
 	snprintf(name, sizeof name, "bc_test_%d_%d", (int)getpid(), ++number);
 	snprintf(sql, sizeof sql, "CREATE DATABASE %s", name);
