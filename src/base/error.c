@@ -37,7 +37,7 @@ static void mark_cut(char *text, size_t size, int wanted)
 	memcpy(text + end, ELLIPSIS, sizeof ELLIPSIS);
 }
 
-static void format_into(char *text, size_t size, const char *format, va_list args)
+static void PRINTF(3, 0) format_into(char *text, size_t size, const char *format, va_list args)
 {
 	mark_cut(text, size, vsnprintf(text, size, format, args));
 }

@@ -2,12 +2,13 @@
 
 #include "text/toml_read.h"
 
-#include <string.h>
+static_assert(TOML_READ_MAX_DEPTH == TREE_MAX_DEPTH, "one bound for all trees");
 
 /* Where the scan is: strings and comments are stepped over whole. */
 struct scan {
 	const char *at, *end;
 	size_t line, brackets, dots;
+	bool no_value; /* "key =" and then the end of something */
 };
 
 static bool scan_starts(const struct scan *scan, const char *word)
@@ -46,6 +47,13 @@ static void skip_string(struct scan *scan)
 	scan->at += scan->at < scan->end ? strlen(quotes) : 0;
 }
 
+static bool value_is_missing(const char *at, const char *end)
+{
+	while (at < end && (*at == ' ' || *at == '\t' || *at == '\r'))
+		at++;
+	return at == end || strchr("\n#,]}", *at);
+}
+
 static void scan_one(struct scan *scan)
 {
 	char c = *scan->at;
@@ -62,6 +70,8 @@ static void scan_one(struct scan *scan)
 		scan->brackets++;
 	else if ((c == ']' || c == '}') && scan->brackets > 0)
 		scan->brackets--;
+	if (c == '=')
+		scan->no_value = value_is_missing(scan->at + 1, scan->end);
 	if (c == '.')
 		scan->dots++; /* of one dotted key; quoted parts and blanks belong to it */
 	else if (c == '\n' || c == '=' || c == ',' || c == '[' || c == '{')
@@ -71,13 +81,17 @@ static void scan_one(struct scan *scan)
 	scan->at++;
 }
 
-/* Nesting by brackets and by dotted keys, before anything recurses over it. */
-static bool check_depth(const char *text, size_t length, const char *source, struct error *error)
+/* Nesting by brackets and by dotted keys, before anything recurses over it; and the mistake that
+ * toml++ can't name. */
+static bool check_shape(const char *text, size_t length, const char *source, struct error *error)
 {
 	struct scan scan = {.at = text, .end = text + length, .line = 1};
 
 	while (scan.at < scan.end) {
 		scan_one(&scan);
+		if (scan.no_value)
+			return error_set(error, ERROR_INVALID_INPUT, "%s:%zu: no value after '='",
+					 source, scan.line);
 		if (scan.brackets + scan.dots > TREE_MAX_DEPTH)
 			return error_set(error, ERROR_INVALID_INPUT,
 					 "%s:%zu: nested deeper than %d levels", source, scan.line,
@@ -95,9 +109,11 @@ bool toml_parse(const char *text, size_t length, size_t max_size, const char *so
 	if (length > max_size)
 		return error_set(error, ERROR_INVALID_INPUT, "%s: larger than %zu bytes", source,
 				 max_size);
-	if (!check_depth(text, length, source, error))
+	if (!check_shape(text, length, source, error))
 		return false;
 	tree = toml_read(text, length, &mistake);
+	if (!tree && mistake.line == 0)
+		return error_set(error, ERROR_INVALID_INPUT, "%s: %s", source, mistake.why);
 	if (!tree)
 		return error_set(error, ERROR_INVALID_INPUT, "%s:%u: %s", source, mistake.line,
 				 mistake.why);

@@ -40,7 +40,9 @@ static void test_every_type_has_its_json(void **state UNUSED)
 
 static void test_mistakes_are_named_by_line(void **state UNUSED)
 {
-	expect_refused("a = 1\nb = \n", "a.toml:2: ");
+	expect_refused("a = 1\nb = \n", "a.toml:2: no value after '='");
+	expect_refused("a = ]\n", "a.toml:1: no value after '='");
+	expect_refused("a = 1\nb = { c = }\n", "a.toml:2: no value after '='");
 	expect_refused("a = 1\na = 2\n", "a.toml:2: ");
 	expect_refused("\n\na = nan\n", "a.toml:3: a number is nan or inf");
 	expect_refused("a = \"x\\u0000\"\n", "a.toml:1: ");
@@ -67,6 +69,15 @@ static void test_bounds(void **state UNUSED)
 		buf_add_text(&text, " . \"a\"");
 	buf_add_text(&text, "]\n");
 	expect_refused(buf_text(&text), "a.toml:2: nested deeper than 64 levels");
+	buf_clear(&text); /* a header and its key add up */
+	buf_add_text(&text, "[a");
+	for (int i = 0; i < 40; i++)
+		buf_add_text(&text, ".a");
+	buf_add_text(&text, "]\na");
+	for (int i = 0; i < 40; i++)
+		buf_add_text(&text, ".a");
+	buf_add_text(&text, " = 1\n");
+	expect_refused(buf_text(&text), "nested too deep");
 }
 
 static void test_dots_that_do_not_nest(void **state UNUSED)
