@@ -1,8 +1,8 @@
 /*
  * tls: TLS 1.3 settings of one listener or one client (ALPN h2).
  *
- * Source    RFC 8446; pins as of JOIN-37: "sha256/" and base64 of SHA-256 over a SubjectPublicKeyInfo.
- * Secrets   private keys are taken as PEM in memory and never logged.
+ * Source    RFC 8446; pins as of JOIN-37: "sha256/" and base64 of SHA-256 over a
+ * SubjectPublicKeyInfo. Secrets   private keys are taken as PEM in memory and never logged.
  */
 #pragma once
 
@@ -14,7 +14,8 @@ struct rpc_tls_server_options {
 	const char *certificate_pem; /* leaf first, then the chain, the CA itself included */
 	const char *key_pem;
 	const char *client_ca_pem; /* clients may show a certificate of this CA; one that doesn't
-				      verify ends the handshake, none at all is for the method to judge */
+				      verify ends the handshake, none at all is for the method to
+				      judge */
 };
 MUST_CHECK bool rpc_tls_server_create(const struct rpc_tls_server_options *options,
 				      struct rpc_tls **ret_tls, struct error *error);
