@@ -6,6 +6,7 @@
  * Flow      command_main() finds the row, reads argv by its options, runs it, prints the error it
  *           left, and returns the exit status (ux: 0 done, 1 failed, 2 usage, 3 refused, 4 not
  *           reachable, 5 not allowed).
+ * Pure      command_find, command_tables, command_name.
  */
 #pragma once
 
@@ -22,7 +23,8 @@ enum command_flags {
 	COMMAND_CHANGES = 1 << 4, /* takes --dry-run */
 	COMMAND_ASKS = 1 << 5,    /* takes --yes */
 	COMMAND_API = 1 << 6,     /* speaks to the API: takes --state, --api, --key-file, ... */
-	COMMAND_OUTPUT = 1 << 7,  /* takes -o */
+	COMMAND_CONTEXT = 1 << 7, /* takes the same, but speaks to nobody */
+	COMMAND_OUTPUT = 1 << 8,  /* takes -o */
 };
 
 /* What an operand names, for completion with what is there now. */
@@ -63,5 +65,22 @@ struct command_set {
 
 int command_main(const struct command_set *set, int argc, char **argv);
 
-/* The CLI's own table (commands.c). */
-extern const struct command COMMANDS[];
+/* The row that argv (without the program's name) begins with; *ret_words: how many words it took.
+ * INVALID_INPUT with the nearest command otherwise. */
+MUST_CHECK bool command_find(const struct command_set *set, int argc, char *const *argv,
+			     const struct command **ret_command, int *ret_words,
+			     struct error *error);
+
+/* All option tables of a command, its own first; at most COMMAND_MAX_TABLES. */
+#define COMMAND_MAX_TABLES 8
+size_t command_tables(const struct command *command,
+		      const struct option *ret_tables[COMMAND_MAX_TABLES]);
+
+/* --state, --api, --key-file, --ca-file: what context_load() reads. */
+extern const struct option COMMAND_API_OPTIONS[];
+
+/* "pools create" */
+void command_name(struct buf *out, const struct command *command);
+
+/* The CLI's own tables (commands.c), NULL-ended. */
+extern const struct command *const CLI_COMMANDS[];

@@ -1,0 +1,17 @@
+#include "better-compute/verbs.h"
+
+#define MAX_TABLES 32
+
+int main(int argc, char **argv)
+{
+	const struct command *tables[MAX_TABLES] = {UP_COMMANDS};
+	struct command_set set = {tables, 1};
+
+	for (const struct command *const *table = CLI_COMMANDS; *table; table++) {
+		assert(set.table_count < MAX_TABLES - 2);
+		tables[set.table_count++] = *table;
+	}
+	tables[set.table_count++] = SERVE_COMMANDS;
+	tables[set.table_count++] = PKI_COMMANDS;
+	return command_main(&set, argc, argv);
+}

@@ -1,0 +1,196 @@
+#include "cli/api.h"
+#include "cli/table.h"
+#include "http/client.h"
+
+#define API_MAX_ERROR ((size_t)64 << 10)
+
+struct api {
+	const struct context *context;
+	struct http_client *http;
+	int64_t timeout_ms;
+	char request_id[HTTP_REQUEST_ID_SIZE];
+};
+
+struct api *api_create(const struct context *context)
+{
+	struct api *api = mem_alloc(sizeof *api);
+
+	api->context = context;
+	api->http = http_client_create(&(struct http_options){
+		.bearer = context->key,
+		.ca_file = context->values[CONTEXT_CA_FILE].text,
+	});
+	return api;
+}
+
+void api_destroy(struct api *api)
+{
+	if (!api)
+		return;
+	http_client_destroy(api->http);
+	free(api);
+}
+
+void api_set_timeout(struct api *api, int64_t timeout_ms)
+{
+	api->timeout_ms = timeout_ms;
+}
+
+const char *api_request_id(const struct api *api)
+{
+	return api->request_id;
+}
+
+static enum error_code code_of_status(int status)
+{
+	switch (status) {
+	case 400:
+	case 413:
+	case 422:
+		return ERROR_INVALID_INPUT;
+	case 401:
+		return ERROR_UNAUTHENTICATED;
+	case 403:
+		return ERROR_FORBIDDEN;
+	case 404:
+		return ERROR_NOT_FOUND;
+	case 409:
+		return ERROR_CONFLICT;
+	case 429:
+		return ERROR_RATE_LIMITED;
+	case 502:
+	case 503:
+	case 504:
+		return ERROR_UNAVAILABLE;
+	default:
+		return ERROR_INTERNAL;
+	}
+}
+
+static void copy_text(char *out, size_t size, const json_t *text)
+{
+	if (!json_is_string(text))
+		return;
+	str_copy(out, size, json_string_value(text));
+	table_sanitize(out);
+}
+
+bool api_error_parse(int status, const char *body, size_t length, struct error *error)
+{
+	CLEANUP(tree) json_t *root = NULL;
+	struct error ignored; /* not the API's answer: the status has to do */
+	const json_t *said = NULL;
+	const char *code;
+
+	if (tree_parse(body, length, API_MAX_ERROR, "answer", &root, &ignored))
+		said = json_object_get(root, "error");
+	code = json_string_value(json_object_get(said, "code"));
+	error_set(error, code_of_status(status), "the server answered %d", status);
+	if (code)
+		(void)error_code_parse(code, &error->code);
+	copy_text(error->what, sizeof error->what, json_object_get(said, "message"));
+	copy_text(error->field, sizeof error->field, json_object_get(said, "field"));
+	copy_text(error->hint, sizeof error->hint, json_object_get(said, "hint"));
+	if (error->code == ERROR_UNAUTHENTICATED && !error->hint[0])
+		error_hint(error, "See which key is used: better-compute config show --origin");
+	return false;
+}
+
+static void add_reachability_hint(const struct api *api, struct error *error)
+{
+	const char *state = api->context->values[CONTEXT_STATE].text;
+
+	if (error->code != ERROR_UNAVAILABLE || error->hint[0])
+		return;
+	if (!state)
+		error_hint(error,
+			   "The address comes from %s; see: better-compute config show --origin",
+			   api->context->values[CONTEXT_API].origin);
+	else if (str_equal(state, CONTEXT_STATE_DEFAULT))
+		error_hint(error, "Is it running? Start it with: better-compute up");
+	else
+		error_hint(error, "Is it running? Start it with: better-compute up --state '%s'",
+			   state);
+}
+
+bool api_call(struct api *api, const char *method, const char *path, const json_t *body,
+	      json_t **ret_answer, struct error *error)
+{
+	CLEANUP(http_answer) struct http_answer answer = {0};
+	CLEANUP(buf) struct buf url = {0};
+	CLEANUP(free) char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	const char *base = api->context->values[CONTEXT_API].text;
+	size_t base_length = strlen(base);
+
+	while (base_length && base[base_length - 1] == '/')
+		base_length--;
+	buf_printf(&url, "%.*s%s", (int)base_length, base, path);
+	api->request_id[0] = '\0';
+	if (!http_request(api->http,
+			  &(struct http_request){.method = method,
+						 .url = buf_text(&url),
+						 .body = text,
+						 .body_length = text ? strlen(text) : 0,
+						 .timeout_ms = api->timeout_ms},
+			  &answer, error)) {
+		add_reachability_hint(api, error);
+		return false;
+	}
+	str_copy(api->request_id, sizeof api->request_id, answer.request_id);
+	if (answer.status >= 300)
+		return api_error_parse(answer.status, buf_text(&answer.body), answer.body.length,
+				       error);
+	if (tree_parse(answer.body.data, answer.body.length, HTTP_MAX_ANSWER_DEFAULT, "answer",
+		       ret_answer, error))
+		return true;
+	error->code = ERROR_INTERNAL; /* not the caller's input */
+	return error_wrap(error, "read what '%s' answered", buf_text(&url));
+}
+
+void api_query_add(struct buf *query, const char *name, const char *value)
+{
+	buf_printf(query, "%s%s=", query->length ? "&" : "", name);
+	for (; *value; value++) {
+		unsigned char c = (unsigned char)*value;
+		bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+			     (c >= 'a' && c <= 'z') || strchr("-._~", c);
+		if (plain)
+			buf_add_char(query, (char)c);
+		else
+			buf_printf(query, "%%%02X", c);
+	}
+}
+
+bool api_list(struct api *api, const char *path, const char *query, json_t **ret_items,
+	      struct error *error)
+{
+	CLEANUP(tree) json_t *items = json_array();
+	CLEANUP(free) char *cursor = NULL;
+
+	for (int page = 0; page < API_MAX_PAGES; page++) {
+		CLEANUP(tree) json_t *answer = NULL;
+		CLEANUP(buf) struct buf url = {0}, all = {0};
+
+		if (query)
+			buf_add_text(&all, query);
+		buf_printf(&all, "%slimit=%d", all.length ? "&" : "", API_PAGE_SIZE);
+		if (cursor)
+			api_query_add(&all, "cursor", cursor);
+		buf_printf(&url, "%s?%s", path, buf_text(&all));
+		if (!api_call(api, "GET", buf_text(&url), NULL, &answer, error))
+			return false;
+		json_t *more = json_object_get(answer, "items");
+		if (!json_is_array(more))
+			return error_set(error, ERROR_INTERNAL, "the answer of '%s' has no items",
+					 path);
+		json_array_extend(items, more);
+		free(cursor);
+		cursor = mem_strdup(json_string_value(json_object_get(answer, "nextCursor")));
+		if (!cursor) {
+			*ret_items = TAKE(items);
+			return true;
+		}
+	}
+	return error_set(error, ERROR_RESOURCES_EXHAUSTED, "'%s' has more than %d pages", path,
+			 API_MAX_PAGES);
+}

@@ -1,0 +1,411 @@
+#include "cli/booking.h"
+#include "base/duration.h"
+#include "cli/noun.h"
+#include "cli/output.h"
+#include "cli/view.h"
+#include "cli/when.h"
+#include "sys/clock.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define WAIT_FIRST_MS  50
+#define WAIT_MOST_MS   1000
+#define WAIT_OUTAGE_MS 30000 /* a restart of the control plane */
+
+/* --- the request --- */
+
+static void add_devices(json_t *devices, const char *class, const char *profile, int64_t count)
+{
+	json_t *item = json_object();
+
+	tree_set(item, "class", tree_string(class));
+	if (profile)
+		tree_set(item, "profile", tree_string(profile));
+	tree_set(item, "count", json_integer(count));
+	tree_append(devices, item);
+}
+
+/* "1g.10gb=2", or "1g.10gb" for one. */
+static bool add_mig(json_t *devices, const char *text, struct error *error)
+{
+	const char *equals = strchr(text, '=');
+	size_t length = equals ? (size_t)(equals - text) : strlen(text);
+	CLEANUP(free) char *profile = mem_dup(text, length + 1);
+	int64_t count = equals ? 0 : 1;
+
+	profile[length] = '\0';
+	for (const char *at = equals ? equals + 1 : ""; *at; at++) {
+		if (*at < '0' || *at > '9' || count > BOOKING_MAX_DEVICES) {
+			count = 0;
+			break;
+		}
+		count = count * 10 + (*at - '0');
+	}
+	if (length == 0 || count < 1 || count > BOOKING_MAX_DEVICES) {
+		error_set(error, ERROR_INVALID_INPUT, "--mig: '%s' is not PROFILE=N", text);
+		return error_hint(error, "Write it as 1g.10gb=2, N from 1 to %d.",
+				  BOOKING_MAX_DEVICES);
+	}
+	add_devices(devices, "gpu.mig", profile, count);
+	return true;
+}
+
+static bool read_devices(const struct options *options, json_t *devices, struct error *error)
+{
+	const struct option_value *mig = options_value(options, "mig");
+
+	if (options_given(options, "gpus"))
+		add_devices(devices, "gpu", NULL, options_number(options, "gpus", 0));
+	for (size_t i = 0; i < mig->list_count; i++) {
+		if (!add_mig(devices, mig->list[i], error))
+			return false;
+	}
+	if (options_given(options, "slots"))
+		add_devices(devices, "gpu.slot", NULL, options_number(options, "slots", 0));
+	if (json_array_size(devices) > 0)
+		return true;
+	error_set(error, ERROR_INVALID_INPUT, "which devices?");
+	return error_hint(error, "Say --gpus N, --mig PROFILE=N or --slots N.");
+}
+
+static void add_resources(const struct options *options, json_t *body)
+{
+	json_t *resources;
+
+	if (!options_given(options, "cpus") && !options_given(options, "memory"))
+		return;
+	resources = json_object();
+	tree_set(body, "resources", resources);
+	if (options_given(options, "cpus"))
+		tree_set(resources, "vcpu", json_integer(options_number(options, "cpus", 0)));
+	if (options_given(options, "memory"))
+		tree_set(resources, "memoryGiB",
+			 json_integer(options_number(options, "memory", 0)));
+}
+
+static bool add_start(struct cli *cli, json_t *body, struct error *error)
+{
+	const char *text = options_text(cli->options, "at");
+	char start[WHEN_SIZE];
+	struct wall time;
+
+	if (!text)
+		return true;
+	if (!when_parse_start(text, "--at", cli->now, &time, error))
+		return false;
+	when_format(start, time);
+	tree_set(body, "startAt", tree_string(start));
+	return true;
+}
+
+bool booking_body(struct cli *cli, json_t **ret_body, struct error *error)
+{
+	const struct options *options = cli->options;
+	CLEANUP(tree) json_t *body = json_object();
+	json_t *devices = json_array();
+	const char *tenant, *pool;
+
+	tree_set(body, "devices", devices);
+	if (!read_devices(options, devices, error))
+		return false;
+	if (!options_given(options, "for")) {
+		error_set(error, ERROR_INVALID_INPUT, "for how long?");
+		return error_hint(error, "Say --for 8h, from 1m to 366d.");
+	}
+	if (!options_given(options, "kubernetes")) {
+		error_set(error, ERROR_INVALID_INPUT, "where shall the devices go?");
+		return error_hint(error,
+				  "Say --kubernetes: the node's kubelet offers them to pods.");
+	}
+	if (!add_start(cli, body, error) || !cli_tenant(cli, &tenant, error) ||
+	    !cli_pool(cli, &pool, error))
+		return false;
+	tree_set(body, "tenantId", tree_string(tenant));
+	tree_set(body, "poolId", tree_string(pool));
+	tree_set(body, "duration", tree_string(options_text(options, "for")));
+	tree_set(body, "binding", tree_string("kubernetes"));
+	add_resources(options, body);
+	*ret_body = TAKE(body);
+	return true;
+}
+
+/* --- preview --- */
+
+static void print_fit(struct cli *cli, const json_t *answer, const char *asked)
+{
+	size_t index, i;
+	json_t *node, *device;
+
+	printf("fits now: %s\n", asked);
+	json_array_foreach(json_object_get(answer, "nodes"), index, node)
+	{
+		CLEANUP(buf) struct buf line = {0};
+		const char *id = view_text(node, "id");
+		json_array_foreach(json_object_get(node, "devices"), i, device)
+		{
+			const char *atom = json_is_string(device) ? json_string_value(device)
+								  : view_text(device, "atom");
+			if (atom)
+				buf_printf(&line, " %s", view_atom(&cli->arena, atom));
+		}
+		printf("  on        %s %s\n", id ? id : "?", buf_text(&line));
+	}
+}
+
+static void print_misfit(struct cli *cli, const json_t *answer, const char *asked)
+{
+	const char *exact = view_exact(&cli->arena, answer, "firstFitAt");
+	const char *why = view_reasons(&cli->arena, json_object_get(answer, "reasons"));
+
+	printf("does not fit now: %s\n", asked);
+	if (exact)
+		printf("  first fit %s (%s)\n", exact,
+		       view_relative(&cli->arena, answer, "firstFitAt", cli->now));
+	if (why)
+		printf("  why not   %s\n", why);
+}
+
+bool booking_preview(struct cli *cli, const json_t *body, struct error *error)
+{
+	CLEANUP(tree) json_t *answer = NULL;
+	const char *asked = view_devices(&cli->arena, json_object_get(body, "devices"));
+
+	if (!api_call(cli->api, "POST", "/v1/capacity/preview", body, &answer, error))
+		return false;
+	bool fits = json_is_true(json_object_get(answer, "fits"));
+	if (!fits)
+		cli->exit_status = error_exit_status(ERROR_RESOURCES_EXHAUSTED);
+	if (output_raw(cli, answer))
+		return true;
+	if (fits)
+		print_fit(cli, answer, asked);
+	else
+		print_misfit(cli, answer, asked);
+	noun_note_simulated(cli, NULL);
+	return true;
+}
+
+/* --- waiting --- */
+
+static bool all_given_back(const json_t *reservation)
+{
+	size_t index;
+	json_t *item;
+
+	json_array_foreach(json_object_get(reservation, "allocations"), index, item)
+	{
+		const char *state = view_text(item, "state");
+		if (!state || (!str_equal(state, "released") && !str_equal(state, "failed")))
+			return false;
+	}
+	return !view_has_condition(reservation, "DevicesHeld");
+}
+
+bool booking_reached(const json_t *reservation, enum booking_goal goal)
+{
+	const char *state = view_text(reservation, "state");
+
+	if (!state)
+		return false;
+	switch (goal) {
+	case BOOKING_ACTIVE:
+		return str_equal(state, "active");
+	case BOOKING_RELEASED:
+		return view_terminal(state) && all_given_back(reservation);
+	}
+	return false;
+}
+
+/* What one wait remembers. */
+struct wait {
+	struct cli *cli;
+	const char *id;
+	enum booking_goal goal;
+	FILE *out; /* where the states go: with the answer, but not into JSON */
+	struct buf shown;
+	struct mono start, last_answer;
+	int64_t pause_ms;
+	int signal_fd;
+};
+
+static void wait_cleanup(struct wait *wait)
+{
+	buf_deinit(&wait->shown);
+	if (wait->signal_fd >= 0)
+		close(wait->signal_fd);
+}
+
+/* The state as one step of the line "pending → placed on node_… → active". */
+static const char *step_text(struct wait *wait, const json_t *reservation)
+{
+	struct arena *arena = &wait->cli->arena;
+	const char *state = view_text(reservation, "state");
+	const char *node = view_nodes(arena, reservation);
+	const char *held = view_conditions(arena, json_object_get(reservation, "conditions"));
+
+	if (!state)
+		return "?";
+	if (wait->goal == BOOKING_RELEASED && booking_reached(reservation, BOOKING_RELEASED))
+		return "given back";
+	if (str_equal(state, "placed") && node)
+		return arena_printf(arena, "placed on %s", node);
+	if (view_has_condition(reservation, "DevicesHeld"))
+		return arena_printf(arena, "%s, %s", state, held);
+	if (wait->goal == BOOKING_RELEASED && view_terminal(state))
+		return arena_printf(arena, "%s, waiting for the node", state);
+	return state;
+}
+
+static void show_step(struct wait *wait, const json_t *reservation)
+{
+	CLEANUP(free) char *text = mem_strdup(step_text(wait, reservation));
+
+	table_sanitize(text);
+	if (wait->shown.length && str_equal(buf_text(&wait->shown), text))
+		return;
+	if (wait->shown.length)
+		fprintf(wait->out, " → %s", text);
+	else
+		fprintf(wait->out, "%s  %s", wait->id, text);
+	fflush(wait->out);
+	buf_clear(&wait->shown);
+	buf_add_text(&wait->shown, text);
+}
+
+/* Ends the line with a remark in parentheses. */
+static void end_line(struct wait *wait, const char *remark)
+{
+	if (wait->shown.length)
+		fprintf(wait->out, "  (%s)\n", remark);
+	fflush(wait->out);
+}
+
+static void end_line_with_time(struct wait *wait)
+{
+	int64_t ms = mono_until(wait->start, clock_mono());
+	char text[DURATION_TEXT_SIZE];
+
+	if (ms < 10000)
+		snprintf(text, sizeof text, "%lld.%lld s", (long long)ms / 1000,
+			 (long long)ms % 1000 / 100);
+	else
+		duration_format_short(text, ms);
+	end_line(wait, text);
+}
+
+/* Waits a little; false when the person pressed Ctrl-C. */
+static bool pause_a_little(struct wait *wait)
+{
+	struct pollfd poll_fd = {wait->signal_fd, POLLIN, 0};
+	int64_t pause_ms = wait->pause_ms;
+
+	wait->pause_ms = pause_ms * 2 < WAIT_MOST_MS ? pause_ms * 2 : WAIT_MOST_MS;
+	return poll(&poll_fd, 1, (int)pause_ms) <= 0;
+}
+
+static void give_up(struct wait *wait, const char *why)
+{
+	end_line(wait, why);
+	output_note("stopped waiting, %s goes on; see: better-compute reservations show %s",
+		    wait->goal == BOOKING_ACTIVE ? "the reservation" : "the release", wait->id);
+	wait->cli->exit_status = 1;
+}
+
+/* A control plane that restarts is waited for. */
+static bool fetch(struct wait *wait, json_t **ret_reservation, struct error *error)
+{
+	const char *path = arena_printf(&wait->cli->arena, "/v1/reservations/%s", wait->id);
+
+	json_decref(*ret_reservation);
+	*ret_reservation = NULL;
+	if (api_call(wait->cli->api, "GET", path, NULL, ret_reservation, error)) {
+		wait->last_answer = clock_mono();
+		return true;
+	}
+	return error->code == ERROR_UNAVAILABLE &&
+	       mono_until(wait->last_answer, clock_mono()) < WAIT_OUTAGE_MS;
+}
+
+static void refused(struct wait *wait, const json_t *reservation)
+{
+	const char *why = view_reasons(&wait->cli->arena, json_object_get(reservation, "reasons"));
+
+	end_line_with_time(wait);
+	if (why)
+		output_note("%s", why);
+	wait->cli->exit_status = error_exit_status(ERROR_RESOURCES_EXHAUSTED);
+}
+
+/* One look; *ret_over when there is nothing more to wait for. */
+static bool look(struct wait *wait, json_t **reservation, bool *ret_over, bool *ret_reached,
+		 struct error *error)
+{
+	if (!fetch(wait, reservation, error)) {
+		end_line(wait, "lost");
+		return false;
+	}
+	*ret_over = false;
+	if (!*reservation)
+		return true;
+	show_step(wait, *reservation);
+	*ret_reached = booking_reached(*reservation, wait->goal);
+	const char *state = view_text(*reservation, "state");
+	bool never = !*ret_reached && wait->goal == BOOKING_ACTIVE && state && view_terminal(state);
+	*ret_over = *ret_reached || never;
+	if (*ret_reached)
+		end_line_with_time(wait);
+	else if (never)
+		refused(wait, *reservation);
+	return true;
+}
+
+static void wait_init(struct wait *wait, struct cli *cli, const char *id, enum booking_goal goal)
+{
+	bool table = cli->output == CLI_TABLE || cli->output == CLI_WIDE;
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	*wait = (struct wait){
+		.cli = cli,
+		.id = id,
+		.goal = goal,
+		.out = table ? stdout : stderr,
+		.start = clock_mono(),
+		.last_answer = clock_mono(),
+		.pause_ms = WAIT_FIRST_MS,
+		.signal_fd = signalfd(-1, &signals, SFD_CLOEXEC),
+	};
+}
+
+bool booking_wait(struct cli *cli, const char *id, enum booking_goal goal, json_t **ret_reservation,
+		  bool *ret_reached, struct error *error)
+{
+	int64_t timeout = options_number(cli->options, "timeout", INT64_MAX);
+	CLEANUP(tree) json_t *reservation = NULL;
+	CLEANUP(wait) struct wait wait;
+	bool over = false, reached = false;
+
+	wait_init(&wait, cli, id, goal);
+	for (;;) {
+		if (!look(&wait, &reservation, &over, &reached, error))
+			return false;
+		if (over)
+			break;
+		if (mono_until(wait.start, clock_mono()) >= timeout) {
+			give_up(&wait, "timed out");
+			break;
+		}
+		if (!pause_a_little(&wait)) {
+			give_up(&wait, "interrupted");
+			break;
+		}
+	}
+	*ret_reached = reached;
+	*ret_reservation = TAKE(reservation);
+	return true;
+}

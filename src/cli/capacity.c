@@ -1,0 +1,87 @@
+#include "cli/booking.h"
+#include "cli/commands.h"
+#include "cli/noun.h"
+#include "cli/output.h"
+#include "cli/view.h"
+
+static const struct table_column COLUMNS[] = {
+	{"POOL", 0},           {"DEVICES", 0},          {"TOTAL", TABLE_RIGHT},
+	{"FREE", TABLE_RIGHT}, {"BOOKED", TABLE_RIGHT}, {"UNHEALTHY", TABLE_RIGHT},
+	{"NODES", TABLE_RIGHT}};
+
+static void print_items(struct cli *cli, const json_t *items)
+{
+	static const char *const NUMBERS[] = {"total", "free", "booked", "unhealthy", "nodes"};
+	CLEANUP(tree) json_t *pools = noun_pool_names(cli);
+	CLEANUP(table) struct table table;
+	size_t index;
+	json_t *item;
+
+	table_init(&table, COLUMNS, ARRAY_SIZE(COLUMNS));
+	json_array_foreach(items, index, item)
+	{
+		const char *id = view_text(item, "poolId"), *class = view_text(item, "class");
+		const char *profile = view_text(item, "profile");
+		const char *name = id ? view_text(pools, id) : NULL;
+		table_cell(&table, name ? name : id);
+		table_cellf(&table, "%s%s%s", class ? class : "?", profile ? " " : "",
+			    profile ? profile : "");
+		for (size_t i = 0; i < ARRAY_SIZE(NUMBERS); i++)
+			table_cellf(&table, "%lld", (long long)view_number(item, NUMBERS[i]));
+	}
+	output_table(cli, &table);
+}
+
+static bool list(struct cli *cli, struct error *error)
+{
+	CLEANUP(tree) json_t *items = NULL;
+	CLEANUP(buf) struct buf query = {0};
+	const char *pool;
+
+	if (options_given(cli->options, "pool")) {
+		if (!cli_pool(cli, &pool, error))
+			return false;
+		api_query_add(&query, "poolId", pool);
+	}
+	if (!api_list(cli->api, "/v1/capacity", query.length ? buf_text(&query) : NULL, &items,
+		      error))
+		return false;
+	if (output_raw_list(cli, items))
+		return true;
+	if (json_array_size(items) == 0)
+		output_note("no devices yet: no node has joined");
+	else
+		print_items(cli, items);
+	noun_note_simulated(cli, NULL);
+	return true;
+}
+
+static bool capacity(struct cli *cli, struct error *error)
+{
+	CLEANUP(tree) json_t *body = NULL;
+
+	if (!options_given(cli->options, "preview"))
+		return list(cli, error);
+	return booking_body(cli, &body, error) && booking_preview(cli, body, error);
+}
+
+static const struct option CAPACITY_OPTIONS[] = {
+	{"preview", 0, OPTION_FLAG, NULL, "would this fit, and where? books nothing", 0, 0, NULL},
+	BOOKING_OPTIONS,
+	{0},
+};
+
+const struct command CAPACITY_COMMANDS[] = {
+	{
+		.noun = "capacity",
+		.summary = "show what is free, or whether a booking would fit",
+		.flags = COMMAND_DAILY | COMMAND_API | COMMAND_OUTPUT,
+		.options = CAPACITY_OPTIONS,
+		.more = "With --preview the other flags are those of reserve, and the exit status "
+			"is 3 when it\ndoes not fit now.",
+		.example = "better-compute capacity\n"
+			   "better-compute capacity --preview --gpus 2 --for 8h --kubernetes\n",
+		.run = capacity,
+	},
+	{0},
+};

@@ -1,0 +1,255 @@
+#include "cli/context.h"
+#include "base/buf.h"
+#include "http/client.h"
+#include "sys/durable.h"
+#include "text/toml.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CONTEXT_MAX_SIZE ((size_t)64 << 10)
+#define CONTEXT_CONFIG   "better-compute/config.toml"
+#define KEY_MAX_SIZE     ((size_t)4 << 10)
+
+/* One row a field: its name in config.toml, its flag, its variable, its name in context.json. */
+static const struct {
+	const char *name, *flag, *variable, *state_key;
+} FIELDS[CONTEXT_FIELD_COUNT] = {
+	[CONTEXT_STATE] = {"state", "state", "BETTER_COMPUTE_STATE", NULL},
+	[CONTEXT_API] = {"api", "api", "BETTER_COMPUTE_API", "api"},
+	[CONTEXT_KEY_FILE] = {"key_file", "key-file", "BETTER_COMPUTE_KEY_FILE", NULL},
+	[CONTEXT_CA_FILE] = {"ca_file", "ca-file", "BETTER_COMPUTE_CA_FILE", NULL},
+	[CONTEXT_TENANT] = {"tenant", NULL, "BETTER_COMPUTE_TENANT", "tenant"},
+	[CONTEXT_POOL] = {"pool", NULL, "BETTER_COMPUTE_POOL", "pool"},
+};
+
+const char *context_field_name(enum context_field field)
+{
+	return FIELDS[field].name;
+}
+
+static void fd_cleanup(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+
+/* Only its owner may read a file with a key, or the key is known to others. */
+static bool read_private(const char *path, size_t max_size, struct buf *ret_content,
+			 struct error *error)
+{
+	CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat stat;
+
+	if (fd < 0 || fstat(fd, &stat) != 0)
+		return error_os(error, "open '%s'", path);
+	if (!S_ISREG(stat.st_mode))
+		return error_set(error, ERROR_INVALID_CONFIG, "'%s' is not a regular file", path);
+	if (stat.st_uid != geteuid())
+		return error_set(error, ERROR_FORBIDDEN, "'%s' belongs to another user (uid %u)",
+				 path, (unsigned)stat.st_uid);
+	if (stat.st_mode & 077) {
+		error_set(error, ERROR_FORBIDDEN, "'%s' can be read by others (mode %04o)", path,
+			  (unsigned)stat.st_mode & 07777);
+		return error_hint(error, "It holds a key. Make it private: chmod 600 '%s'", path);
+	}
+	if ((uint64_t)stat.st_size > max_size)
+		return error_set(error, ERROR_RESOURCES_EXHAUSTED, "'%s' is larger than %zu bytes",
+				 path, max_size);
+	for (;;) {
+		char chunk[4096];
+		ssize_t got = read(fd, chunk, sizeof chunk);
+		if (got < 0)
+			return error_os(error, "read '%s'", path);
+		if (got == 0)
+			return true;
+		if (ret_content->length + (size_t)got > max_size)
+			return error_set(error, ERROR_RESOURCES_EXHAUSTED,
+					 "'%s' is larger than %zu bytes", path, max_size);
+		buf_add(ret_content, chunk, (size_t)got);
+	}
+}
+
+static void set(struct context *context, enum context_field field, const char *text,
+		const char *origin)
+{
+	if (text && text[0] && !context->values[field].text)
+		context->values[field] = (struct context_value){text, origin};
+}
+
+static bool is_set(const struct context *context, enum context_field field)
+{
+	return context->values[field].text != NULL;
+}
+
+static const char *copy(struct arena *arena, const char *text)
+{
+	return text ? arena_strdup(arena, text) : NULL;
+}
+
+static void take_flags(const struct options *options, struct context *context)
+{
+	for (int i = 0; i < CONTEXT_FIELD_COUNT; i++) {
+		if (FIELDS[i].flag)
+			set(context, i, options_text(options, FIELDS[i].flag), FIELDS[i].flag);
+	}
+}
+
+/* Does ./.better-compute exist and belong to the caller, so that nobody else chose the key? */
+static bool own_state_here(void)
+{
+	struct stat stat;
+
+	return lstat(CONTEXT_STATE_DEFAULT, &stat) == 0 && S_ISDIR(stat.st_mode) &&
+	       stat.st_uid == geteuid() &&
+	       access(CONTEXT_STATE_DEFAULT "/" CONTEXT_FILE, F_OK) == 0;
+}
+
+/* What DIR/context.json says. */
+static bool take_state(struct arena *arena, struct context *context, struct error *error)
+{
+	const char *folder = context->values[CONTEXT_STATE].text;
+	const char *path = arena_printf(arena, "%s/%s", folder, CONTEXT_FILE);
+	CLEANUP(buf) struct buf content = {0};
+	CLEANUP(tree) json_t *root = NULL;
+	const char *api;
+	int64_t version;
+
+	if (!read_private(path, CONTEXT_MAX_SIZE, &content, error)) {
+		if (error->code == ERROR_NOT_FOUND)
+			error_hint(error, "Start one there: better-compute up --state '%s'",
+				   folder);
+		return false;
+	}
+	bool ok = tree_parse(content.data, content.length, CONTEXT_MAX_SIZE, path, &root, error) &&
+		  tree_get_int(root, "version", "", 1, 1, &version, error) &&
+		  tree_get_string(root, "api", "", HTTP_URL_SIZE - 1, &api, error);
+	explicit_bzero(content.data, content.length);
+	if (!ok) {
+		error->code = ERROR_INVALID_CONFIG;
+		return error_wrap(error, "read '%s'", path);
+	}
+	for (int i = 0; i < CONTEXT_FIELD_COUNT; i++) {
+		const char *key = FIELDS[i].state_key;
+		if (key)
+			set(context, i, copy(arena, json_string_value(json_object_get(root, key))),
+			    path);
+	}
+	if (!is_set(context, CONTEXT_KEY_FILE))
+		context->key = copy(arena, json_string_value(json_object_get(root, "key")));
+	set(context, CONTEXT_KEY_FILE, path, path);
+	return true;
+}
+
+/* ~/.config/better-compute/config.toml; absent is fine. */
+static bool take_config(struct arena *arena, struct context *context, struct error *error)
+{
+	const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME"), *path;
+	CLEANUP(buf) struct buf content = {0};
+	CLEANUP(tree) json_t *root = NULL;
+
+	if (!(base && base[0]) && !(home && home[0]))
+		return true;
+	path = base && base[0] ? arena_printf(arena, "%s/" CONTEXT_CONFIG, base)
+			       : arena_printf(arena, "%s/.config/" CONTEXT_CONFIG, home);
+	if (!durable_read(path, CONTEXT_MAX_SIZE, &content, error))
+		return error->code == ERROR_NOT_FOUND;
+	if (!toml_parse(buf_text(&content), content.length, CONTEXT_MAX_SIZE, path, &root, error) ||
+	    !tree_check_keys(root, "",
+			     TREE_KEYS("state", "api", "key_file", "ca_file", "tenant", "pool"),
+			     error)) {
+		error->code = ERROR_INVALID_CONFIG;
+		return error_wrap(error, "read '%s'", path);
+	}
+	for (int i = 0; i < CONTEXT_FIELD_COUNT; i++) {
+		const json_t *value = json_object_get(root, FIELDS[i].name);
+		if (value && !json_is_string(value))
+			return error_set(error, ERROR_INVALID_CONFIG, "'%s': %s is not a string",
+					 path, FIELDS[i].name);
+		set(context, i, copy(arena, json_string_value(value)), path);
+	}
+	return true;
+}
+
+static void take_variable(struct context *context, enum context_field field)
+{
+	set(context, field, getenv(FIELDS[field].variable), FIELDS[field].variable);
+}
+
+static void take_environment(struct context *context)
+{
+	/* A state folder gives address and key together: never the key of one to the other. */
+	if (!is_set(context, CONTEXT_STATE) && !is_set(context, CONTEXT_API))
+		take_variable(context, CONTEXT_STATE);
+	if (!is_set(context, CONTEXT_STATE)) {
+		take_variable(context, CONTEXT_API);
+		take_variable(context, CONTEXT_KEY_FILE);
+		take_variable(context, CONTEXT_CA_FILE);
+	}
+	take_variable(context, CONTEXT_TENANT);
+	take_variable(context, CONTEXT_POOL);
+}
+
+bool context_inspect(const struct options *options, struct arena *arena,
+		     struct context *ret_context, struct error *error)
+{
+	struct context context = {0};
+
+	take_flags(options, &context);
+	if (is_set(&context, CONTEXT_STATE) && is_set(&context, CONTEXT_API))
+		return error_set(error, ERROR_INVALID_INPUT,
+				 "--state and --api exclude each other");
+	take_environment(&context);
+	if (!is_set(&context, CONTEXT_STATE) && !is_set(&context, CONTEXT_API) && own_state_here())
+		set(&context, CONTEXT_STATE, CONTEXT_STATE_DEFAULT, "this folder");
+	if (!is_set(&context, CONTEXT_STATE) && !is_set(&context, CONTEXT_API) &&
+	    !take_config(arena, &context, error))
+		return false;
+	if (is_set(&context, CONTEXT_STATE) && !take_state(arena, &context, error))
+		return false;
+	*ret_context = context;
+	return true;
+}
+
+/* The key is one line of visible ASCII: it goes into a header. */
+static bool load_key(struct arena *arena, struct context *context, struct error *error)
+{
+	const char *path = context->values[CONTEXT_KEY_FILE].text;
+
+	if (!context->key && path) {
+		CLEANUP(buf) struct buf content = {0};
+		if (!read_private(path, KEY_MAX_SIZE, &content, error))
+			return error_wrap(error, "read the API key");
+		while (content.length && strchr("\r\n ", content.data[content.length - 1]))
+			content.length--;
+		context->key = arena_strndup(arena, (const char *)content.data, content.length);
+		explicit_bzero(content.data, content.length);
+	}
+	for (const char *at = context->key; at && *at; at++) {
+		if (*at <= ' ' || *at > '~')
+			return error_set(error, ERROR_INVALID_CONFIG, "'%s' holds no key", path);
+	}
+	return true;
+}
+
+bool context_load(const struct options *options, struct arena *arena, struct context *ret_context,
+		  struct error *error)
+{
+	struct context context;
+
+	if (!context_inspect(options, arena, &context, error))
+		return false;
+	if (!is_set(&context, CONTEXT_API)) {
+		error_set(error, ERROR_NOT_FOUND, "no control plane is named here");
+		return error_hint(error,
+				  "Start one with: better-compute up. Or name one by --state "
+				  "DIR, or by BETTER_COMPUTE_API and BETTER_COMPUTE_KEY_FILE.");
+	}
+	if (!load_key(arena, &context, error))
+		return false;
+	*ret_context = context;
+	return true;
+}

@@ -1,0 +1,274 @@
+#include "cli/help.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+
+#define HELP_NAME_WIDTH 26
+
+static const char ABOUT[] =
+	"better-compute lends GPUs to Kubernetes nodes by reservation, and takes them back.\n";
+
+static const char CONTEXT_HELP[] =
+	"The control plane is named by --state DIR or --api URL, else by BETTER_COMPUTE_STATE or "
+	"BETTER_COMPUTE_API (with BETTER_COMPUTE_KEY_FILE), else by ./.better-compute if it is "
+	"yours, else by ~/.config/better-compute/config.toml. "
+	"better-compute config show --origin tells which.";
+
+static const char EXIT_HELP[] =
+	"0 done, 1 failed, 2 wrong usage, 3 refused by a rule (conflict, no capacity), "
+	"4 not reachable, 5 not allowed.";
+
+static void summary_line(struct buf *out, const struct command *command)
+{
+	size_t start = out->length;
+
+	buf_add_text(out, "  ");
+	command_name(out, command);
+	if (command->operands)
+		buf_printf(out, " %s", command->operands);
+	size_t width = out->length - start;
+	buf_printf(out, "%*s%s\n", width < HELP_NAME_WIDTH ? (int)(HELP_NAME_WIDTH - width) : 2, "",
+		   command->summary);
+}
+
+static void summaries(struct buf *out, const struct command_set *set, unsigned wanted)
+{
+	for (size_t i = 0; i < set->table_count; i++) {
+		for (const struct command *row = set->tables[i]; row->noun; row++) {
+			if (!(row->flags & COMMAND_HIDDEN) && (row->flags & wanted) == wanted)
+				summary_line(out, row);
+		}
+	}
+}
+
+void help_daily(struct buf *out, const struct command_set *set)
+{
+	buf_printf(out, "%s\n", ABOUT);
+	summaries(out, set, COMMAND_DAILY);
+	buf_add_text(out, "\nAll commands: better-compute help. One: better-compute help pools "
+			  "create.\n");
+}
+
+void help_all(struct buf *out, const struct command_set *set)
+{
+	buf_printf(out, "%s\n", ABOUT);
+	summaries(out, set, 0);
+	buf_printf(out, "\n%s\n\nExit status: %s\n", CONTEXT_HELP, EXIT_HELP);
+}
+
+static void usage_line(struct buf *out, const struct command *command)
+{
+	buf_add_text(out, "better-compute ");
+	command_name(out, command);
+	if (command->operands)
+		buf_printf(out, command->min_operands > 0 ? " %s" : " [%s]", command->operands);
+	buf_add_text(out, " [OPTIONS]");
+}
+
+static void example_lines(struct buf *out, const struct command *command, const char *indent)
+{
+	for (const char *line = command->example; *line;) {
+		size_t length = strcspn(line, "\n");
+		buf_printf(out, "%s%.*s\n", indent, (int)length, line);
+		line += length + (line[length] == '\n');
+	}
+}
+
+void help_command(struct buf *out, const struct command *command)
+{
+	const struct option *tables[COMMAND_MAX_TABLES];
+	size_t count = command_tables(command, tables);
+
+	usage_line(out, command);
+	buf_printf(out, "\n\n  %s%s\n", command->summary,
+		   command->flags & COMMAND_DEFAULT ? " (what the noun alone means)" : "");
+	if (command->more)
+		buf_printf(out, "\n%s\n", command->more);
+	buf_add_text(out, "\nOptions:\n");
+	for (size_t i = 0; i < count; i++)
+		options_help(out, tables[i]);
+	buf_add_text(out, "\nExample:\n");
+	example_lines(out, command, "  ");
+}
+
+/* Text for man(7): no line may begin with a dot or quote, backslashes and dashes stand as such. */
+static void man_text(struct buf *out, const char *text)
+{
+	bool line_start = true;
+
+	for (; *text; text++) {
+		if (line_start && (*text == '.' || *text == '\''))
+			buf_add_text(out, "\\&");
+		if (*text == '-')
+			buf_add_text(out, "\\-");
+		else if (*text == '\\')
+			buf_add_text(out, "\\e");
+		else
+			buf_add_char(out, *text);
+		line_start = *text == '\n';
+	}
+}
+
+static void man_option(struct buf *out, const struct option *row)
+{
+	buf_add_text(out, ".TP\n\\fB");
+	if (row->letter)
+		buf_printf(out, "\\-%c\\fR, \\fB", row->letter);
+	buf_add_text(out, "\\-\\-");
+	man_text(out, row->name);
+	buf_add_text(out, "\\fR");
+	if (row->value)
+		buf_printf(out, " \\fI%s\\fR", row->value);
+	buf_add_char(out, '\n');
+	man_text(out, row->help);
+	buf_add_char(out, '\n');
+}
+
+static void man_command(struct buf *out, const struct command *command)
+{
+	CLEANUP(buf) struct buf usage = {0}, example = {0};
+
+	usage_line(&usage, command);
+	buf_add_text(out, ".SS \"");
+	man_text(out, buf_text(&usage));
+	buf_add_text(out, "\"\n");
+	man_text(out, command->summary);
+	buf_add_text(out, ".\n");
+	if (command->more) {
+		buf_add_text(out, ".PP\n");
+		man_text(out, command->more);
+		buf_add_char(out, '\n');
+	}
+	for (const struct option *row = command->options; row && row->name; row++)
+		man_option(out, row);
+	example_lines(&example, command, "");
+	buf_add_text(out, ".PP\n.nf\n.RS\n");
+	man_text(out, buf_text(&example));
+	buf_add_text(out, ".RE\n.fi\n");
+}
+
+void help_man(struct buf *out, const struct command_set *set)
+{
+	buf_printf(out, ".TH BETTER\\-COMPUTE 1 \"\" \"better\\-compute %s\"\n", BC_VERSION);
+	buf_add_text(out, ".SH NAME\nbetter\\-compute \\- lend GPUs to Kubernetes nodes by "
+			  "reservation, and take them back\n.SH SYNOPSIS\n"
+			  "\\fBbetter\\-compute\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n"
+			  ".SH COMMANDS\n");
+	for (size_t i = 0; i < set->table_count; i++) {
+		for (const struct command *row = set->tables[i]; row->noun; row++) {
+			if (!(row->flags & COMMAND_HIDDEN))
+				man_command(out, row);
+		}
+	}
+	buf_add_text(out, ".SH WHICH CONTROL PLANE\n");
+	man_text(out, CONTEXT_HELP);
+	buf_add_text(out, "\n.SH EXIT STATUS\n");
+	man_text(out, EXIT_HELP);
+	buf_add_char(out, '\n');
+}
+
+static void markdown_command(struct buf *out, const struct command *command)
+{
+	const struct option *tables[COMMAND_MAX_TABLES];
+	size_t count = command_tables(command, tables);
+
+	buf_add_text(out, "\n## ");
+	command_name(out, command);
+	buf_printf(out, "\n\n%s.%s%s\n\n```\n", command->summary, command->more ? " " : "",
+		   command->more ? command->more : "");
+	usage_line(out, command);
+	buf_add_char(out, '\n');
+	for (size_t i = 0; i < count; i++)
+		options_help(out, tables[i]);
+	buf_add_text(out, "```\n\nExample:\n\n```\n");
+	example_lines(out, command, "");
+	buf_add_text(out, "```\n");
+}
+
+void help_markdown(struct buf *out, const struct command_set *set)
+{
+	buf_printf(out, "# better-compute\n\n%s\nExit status: %s\n", CONTEXT_HELP, EXIT_HELP);
+	for (size_t i = 0; i < set->table_count; i++) {
+		for (const struct command *row = set->tables[i]; row->noun; row++) {
+			if (!(row->flags & COMMAND_HIDDEN))
+				markdown_command(out, row);
+		}
+	}
+}
+
+void help_print_daily(const struct command_set *set)
+{
+	CLEANUP(buf) struct buf text = {0};
+
+	help_daily(&text, set);
+	output_text(&text);
+}
+
+void help_print_command(const struct command *command)
+{
+	CLEANUP(buf) struct buf text = {0};
+
+	help_command(&text, command);
+	output_text(&text);
+}
+
+/* The verbs of a noun. */
+static void help_noun(struct buf *out, const struct command_set *set, const char *noun)
+{
+	for (size_t i = 0; i < set->table_count; i++) {
+		for (const struct command *row = set->tables[i]; row->noun; row++) {
+			if (str_equal(row->noun, noun))
+				summary_line(out, row);
+		}
+	}
+	buf_printf(out, "\nOne: better-compute help %s VERB.\n", noun);
+}
+
+static bool run_help(struct cli *cli, struct error *error)
+{
+	CLEANUP(buf) struct buf text = {0};
+	const char *format = options_text(cli->options, "format");
+	const struct command *command;
+	int words;
+
+	if (cli->options->operand_count > 0) {
+		if (!command_find(cli->set, (int)cli->options->operand_count,
+				  (char *const *)cli->options->operands, &command, &words, error))
+			return false;
+		if (words == 1 && command->verb)
+			help_noun(&text, cli->set, command->noun);
+		else
+			help_command(&text, command);
+		output_text(&text);
+		return true;
+	}
+	if (format && str_equal(format, "man"))
+		help_man(&text, cli->set);
+	else if (format && str_equal(format, "markdown"))
+		help_markdown(&text, cli->set);
+	else
+		help_all(&text, cli->set);
+	output_text(&text);
+	return true;
+}
+
+static const char *const FORMATS[] = {"text", "man", "markdown", NULL};
+
+static const struct option HELP_OPTIONS[] = {
+	{"format", 0, OPTION_TEXT, "FORMAT", "of all commands: text, man or markdown", 0, 0,
+	 FORMATS},
+	{0},
+};
+
+const struct command HELP_COMMANDS[] = {
+	{
+		.noun = "help",
+		.summary = "show all commands, or one",
+		.operands = "COMMAND",
+		.max_operands = 2,
+		.flags = COMMAND_DAILY,
+		.options = HELP_OPTIONS,
+		.example = "better-compute help pools create\n",
+		.run = run_help,
+	},
+	{0},
+};

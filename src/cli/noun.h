@@ -1,0 +1,68 @@
+/*
+ * noun: the things the API keeps, in one table: where they are, how a row of them looks, and how a
+ * person may name one (its id, a unique prefix of it, or its name where that is unique).
+ */
+#pragma once
+
+#include "cli/api.h"
+#include "cli/cli.h"
+#include "cli/table.h"
+
+enum noun_kind {
+	NOUN_TENANT,
+	NOUN_SITE,
+	NOUN_POOL,
+	NOUN_JOIN_TOKEN,
+	NOUN_NODE,
+	NOUN_RESERVATION,
+	NOUN_KEY,
+	NOUN_COUNT,
+};
+
+/* What rows may look at beside their item. */
+struct noun_view {
+	struct cli *cli;
+	struct table *table;
+	json_t *pools; /* id to name */
+};
+
+struct noun {
+	const char *word;     /* "pool" */
+	const char *plural;   /* "pools" */
+	const char *path;     /* "/v1/pools" */
+	const char *prefix;   /* "pool" of "pool_01..." */
+	const char *name_key; /* the field that names it; NULL: id only */
+	const char *make;     /* the command that makes the first one */
+	bool pool_names;      /* rows show pools by name */
+	const struct table_column *columns;
+	size_t column_count;
+	void (*row)(const struct noun_view *view, const json_t *item);
+};
+
+const struct noun *noun_get(enum noun_kind kind);
+
+/* The id of what `text` names. NOT_FOUND with the nearest name; CONFLICT-free: an ambiguous text is
+ * INVALID_INPUT that lists what it could be. The id lives in the cli's arena. */
+MUST_CHECK bool noun_resolve(struct cli *cli, enum noun_kind kind, const char *text,
+			     const char **ret_id, struct error *error);
+
+/* Which of `items` is meant; pure. */
+MUST_CHECK bool noun_match(const struct noun *noun, const json_t *items, const char *text,
+			   const char **ret_id, struct error *error);
+
+/* GET of one by what `text` names: a new reference. */
+MUST_CHECK bool noun_fetch(struct cli *cli, enum noun_kind kind, const char *text,
+			   json_t **ret_item, struct error *error);
+
+/* Lists, as `-o` says; `query` may be NULL. */
+MUST_CHECK bool noun_list(struct cli *cli, enum noun_kind kind, const char *query,
+			  struct error *error);
+/* Prints an object: all its fields, or as `-o` says. */
+void noun_print(struct cli *cli, const json_t *item);
+
+/* "note: the 8 GPUs of node_... are simulated: no GPU driver here", once a simulated node. `nodes`
+ * NULL: asks the API. */
+void noun_note_simulated(struct cli *cli, json_t *nodes);
+
+/* Pools' ids to their names; "{}" when they can't be read. A new reference. */
+json_t *noun_pool_names(struct cli *cli);

@@ -1,0 +1,224 @@
+#include "cli/output.h"
+
+#include <stdarg.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+size_t output_width(void)
+{
+	struct winsize size = {0};
+
+	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+		return 0;
+	return size.ws_col;
+}
+
+bool output_colour(FILE *file)
+{
+	const char *off = getenv("NO_COLOR");
+
+	return !(off && off[0]) && isatty(fileno(file));
+}
+
+void output_text(const struct buf *text)
+{
+	fwrite(text->data, 1, text->length, stdout);
+}
+
+void output_table(const struct cli *cli, const struct table *table)
+{
+	CLEANUP(buf) struct buf text = {0};
+
+	table_render(table, output_width(), cli->output == CLI_WIDE, &text);
+	output_text(&text);
+}
+
+/* A string that YAML readers of all versions take as that string without quotes. */
+static bool plain_in_yaml(const char *text)
+{
+	static const char *const WORDS[] = {"true", "false", "yes", "no", "on",
+					    "off",  "null",  "y",   "n",  ".nan"};
+
+	if (!((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z')))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(WORDS); i++) {
+		if (strcasecmp(text, WORDS[i]) == 0)
+			return false;
+	}
+	for (const char *at = text; *at; at++) {
+		bool word = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') ||
+			    (*at >= '0' && *at <= '9') || strchr("_-./", *at);
+		if (!word)
+			return false;
+	}
+	return true;
+}
+
+static void yaml_scalar(struct buf *out, const json_t *value)
+{
+	CLEANUP(free) char *text = NULL;
+
+	if (json_is_string(value) && plain_in_yaml(json_string_value(value))) {
+		buf_add_text(out, json_string_value(value));
+		return;
+	}
+	text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT); /* "{}" and "[]" too */
+	buf_add_text(out, text ? text : "null");
+}
+
+static bool is_block(const json_t *value)
+{
+	return json_object_size(value) > 0 || json_array_size(value) > 0;
+}
+
+static void yaml_value(struct buf *out, const json_t *value, int indent);
+
+static void yaml_object(struct buf *out, const json_t *value, int indent)
+{
+	const char *key;
+	json_t *item;
+	bool first = true;
+
+	json_object_foreach((json_t *)value, key, item)
+	{
+		CLEANUP(tree) json_t *name = json_string(key);
+		if (!first)
+			buf_printf(out, "%*s", indent, "");
+		first = false;
+		yaml_scalar(out, name);
+		buf_add_char(out, ':');
+		if (is_block(item))
+			buf_printf(out, "\n%*s", indent + 2, "");
+		else
+			buf_add_char(out, ' ');
+		yaml_value(out, item, indent + 2);
+	}
+}
+
+static void yaml_array(struct buf *out, const json_t *value, int indent)
+{
+	size_t index;
+	json_t *item;
+
+	json_array_foreach(value, index, item)
+	{
+		if (index)
+			buf_printf(out, "%*s", indent, "");
+		buf_add_text(out, "- ");
+		yaml_value(out, item, indent + 2);
+	}
+}
+
+/* The cursor stands where the value begins; nested blocks are indented by `indent`. */
+static void yaml_value(struct buf *out, const json_t *value, int indent)
+{
+	if (json_object_size(value) > 0) {
+		yaml_object(out, value, indent);
+	} else if (json_array_size(value) > 0) {
+		yaml_array(out, value, indent);
+	} else {
+		yaml_scalar(out, value);
+		buf_add_char(out, '\n');
+	}
+}
+
+void output_yaml(struct buf *out, const json_t *value)
+{
+	yaml_value(out, value, 0);
+}
+
+static void print_json(const json_t *value)
+{
+	CLEANUP(free) char *text = json_dumps(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
+
+	puts(text ? text : "null");
+}
+
+static void print_yaml(const json_t *value)
+{
+	CLEANUP(buf) struct buf text = {0};
+
+	output_yaml(&text, value);
+	output_text(&text);
+}
+
+static void print_name(const json_t *object)
+{
+	const char *id = json_string_value(json_object_get(object, "id"));
+
+	if (id)
+		puts(id);
+}
+
+bool output_raw(const struct cli *cli, const json_t *object)
+{
+	switch (cli->output) {
+	case CLI_JSON:
+		print_json(object);
+		return true;
+	case CLI_YAML:
+		print_yaml(object);
+		return true;
+	case CLI_NAME:
+		print_name(object);
+		return true;
+	case CLI_TABLE:
+	case CLI_WIDE:
+		break;
+	}
+	return false;
+}
+
+bool output_raw_list(const struct cli *cli, json_t *items)
+{
+	size_t index;
+	json_t *item;
+
+	if (cli->output == CLI_NAME) {
+		json_array_foreach(items, index, item) print_name(item);
+		return true;
+	}
+	CLEANUP(tree) json_t *list = json_pack("{s:O}", "items", items);
+	return output_raw(cli, list);
+}
+
+void output_note(const char *format, ...)
+{
+	va_list args;
+
+	fputs("note: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+void output_error(const struct cli *cli, const struct error *error, const char *request_id)
+{
+	bool colour = output_colour(stderr);
+
+	fprintf(stderr, "%serror:%s %s\n", colour ? "\033[1;31m" : "", colour ? "\033[0m" : "",
+		error->what);
+	if (error->hint[0])
+		fprintf(stderr, "  %s\n", error->hint);
+	if (cli->verbose)
+		fprintf(stderr, "  %s%s%s\n", error_code_name(error->code),
+			request_id[0] ? ", request " : "", request_id);
+}
+
+bool output_confirm(const struct cli *cli, const char *question, struct error *error)
+{
+	char answer[16] = "";
+
+	if (options_given(cli->options, "yes"))
+		return true;
+	if (!isatty(STDIN_FILENO)) {
+		error_set(error, ERROR_INVALID_INPUT, "%s", question);
+		return error_hint(error, "Nobody is here to ask: add --yes to do it.");
+	}
+	fprintf(stderr, "%s\nContinue? [y/N] ", question);
+	if (fgets(answer, sizeof answer, stdin) &&
+	    (str_equal(answer, "y\n") || str_equal(answer, "yes\n")))
+		return true;
+	return error_set(error, ERROR_INVALID_STATE, "not confirmed, nothing changed");
+}

@@ -1,0 +1,32 @@
+/*
+ * output: how answers reach stdout, and questions a person.
+ */
+#pragma once
+
+#include "cli/api.h"
+#include "cli/cli.h"
+#include "cli/table.h"
+
+/* Columns of the terminal on stdout; 0 when it is none, so nothing is cut. */
+size_t output_width(void);
+
+bool output_colour(FILE *file); /* a terminal, and NO_COLOR isn't set */
+
+void output_text(const struct buf *text);
+void output_table(const struct cli *cli, const struct table *table);
+
+/* json, yaml and name output of one object or of a list's items; false for tables: the caller's. */
+bool output_raw(const struct cli *cli, const json_t *object);
+bool output_raw_list(const struct cli *cli, json_t *items);
+
+/* JSON as YAML: block style, strings quoted unless they are plainly words. Pure. */
+void output_yaml(struct buf *out, const json_t *value);
+
+/* A remark for the person, on stderr: "note: ...". */
+void output_note(const char *format, ...) PRINTF(1, 2);
+
+/* At most three lines on stderr: what failed, why, what to do; -v adds code and request id. */
+void output_error(const struct cli *cli, const struct error *error, const char *request_id);
+
+/* Asks on the terminal; true with --yes. Without a terminal: INVALID_INPUT that names --yes. */
+MUST_CHECK bool output_confirm(const struct cli *cli, const char *question, struct error *error);

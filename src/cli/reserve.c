@@ -1,0 +1,132 @@
+#include "cli/booking.h"
+#include "cli/commands.h"
+#include "cli/noun.h"
+#include "cli/output.h"
+#include "cli/view.h"
+
+/* "{limits: {bcd.dev/gpu: 2, cpu: 32, memory: 256Gi}}": what a pod writes to use all of it. */
+static void pods_ask(struct buf *out, const json_t *reservation)
+{
+	const json_t *resources = json_object_get(reservation, "resources");
+	int64_t cpus = view_number(resources, "vcpu"), memory = view_number(resources, "memoryGiB");
+	static const char *const CLASSES[] = {"gpu", "gpu.mig", "gpu.slot"};
+	const char *separator = "";
+	size_t index;
+	json_t *item;
+
+	buf_add_text(out, "resources: {limits: {");
+	for (size_t i = 0; i < ARRAY_SIZE(CLASSES); i++) {
+		int64_t count = 0;
+		json_array_foreach(json_object_get(reservation, "devices"), index, item)
+		{
+			const char *class = view_text(item, "class");
+			if (class && str_equal(class, CLASSES[i]))
+				count += view_number(item, "count");
+		}
+		if (count == 0)
+			continue;
+		buf_printf(out, "%sbcd.dev/%s: %lld", separator, CLASSES[i], (long long)count);
+		separator = ", ";
+	}
+	if (cpus > 0)
+		buf_printf(out, ", cpu: %lld", (long long)cpus);
+	if (memory > 0)
+		buf_printf(out, ", memory: %lldGi", (long long)memory);
+	buf_add_text(out, "}}");
+}
+
+static void print_devices(struct cli *cli, const json_t *reservation)
+{
+	const char *ends = view_exact(&cli->arena, reservation, "endAt");
+	CLEANUP(buf) struct buf line = {0};
+	size_t index, i;
+	json_t *allocation, *device;
+
+	json_array_foreach(json_object_get(reservation, "allocations"), index, allocation)
+	{
+		json_array_foreach(json_object_get(allocation, "devices"), i, device)
+		{
+			const char *atom = view_text(device, "atom");
+			if (atom)
+				buf_printf(&line, " %s", view_atom(&cli->arena, atom));
+		}
+	}
+	if (line.length)
+		printf("  devices  %s%s%s\n", buf_text(&line), ends ? "   until " : "",
+		       ends ? ends : "");
+}
+
+static void print_booked(struct cli *cli, const json_t *reservation)
+{
+	CLEANUP(buf) struct buf line = {0};
+
+	print_devices(cli, reservation);
+	pods_ask(&line, reservation);
+	printf("  pods ask  %s\n", buf_text(&line));
+	noun_note_simulated(cli, NULL);
+}
+
+static void print_made(struct cli *cli, const json_t *reservation)
+{
+	const char *node = view_nodes(&cli->arena, reservation);
+	const char *why = view_reasons(&cli->arena, json_object_get(reservation, "reasons"));
+
+	printf("%s  %s%s%s\n", view_text(reservation, "id"), view_text(reservation, "state"),
+	       node ? " on " : "", node ? node : "");
+	if (why)
+		printf("  waits for %s\n", why);
+	print_booked(cli, reservation);
+}
+
+static bool reserve(struct cli *cli, struct error *error)
+{
+	CLEANUP(tree) json_t *body = NULL, *answer = NULL, *last = NULL;
+	const char *id;
+	bool reached;
+
+	if (!booking_body(cli, &body, error))
+		return false;
+	if (options_given(cli->options, "dry-run"))
+		return booking_preview(cli, body, error);
+	if (!cli_change(cli, "POST", "/v1/reservations", body, &answer, error))
+		return false;
+	id = view_text(answer, "id");
+	if (!id)
+		return error_set(error, ERROR_INTERNAL, "the answer has no id");
+	if (!options_given(cli->options, "wait")) {
+		if (!output_raw(cli, answer))
+			print_made(cli, answer);
+		return true;
+	}
+	if (!booking_wait(cli, id, BOOKING_ACTIVE, &last, &reached, error))
+		return false;
+	if (last && !output_raw(cli, last) && reached)
+		print_booked(cli, last);
+	return true;
+}
+
+static const struct option RESERVE_OPTIONS[] = {
+	BOOKING_OPTIONS,
+	{"wait", 'w', OPTION_FLAG, NULL, "until it is active", 0, 0, NULL},
+	{"timeout", 0, OPTION_DURATION, "D", "wait no longer than this", 1000, BOOKING_MAX_MS,
+	 NULL},
+	{0},
+};
+
+const struct command RESERVE_COMMANDS[] = {
+	{
+		.noun = "reserve",
+		.summary = "book GPUs for a time",
+		.flags = COMMAND_DAILY | COMMAND_CREATES | COMMAND_CHANGES | COMMAND_API |
+			 COMMAND_OUTPUT,
+		.options = RESERVE_OPTIONS,
+		.more = "Whole GPUs, MIG instances and slots can be mixed. --dry-run shows whether "
+			"and where it\nwould fit. Any pod the cluster's scheduler places on the "
+			"node may take the devices: steer\nthat with labels, taints and cluster "
+			"policies.",
+		.example = "better-compute reserve --gpus 2 --for 8h --kubernetes --wait\n"
+			   "better-compute reserve --mig 1g.10gb=2 --for 1h30m --kubernetes\n",
+		.run = reserve,
+	},
+	{0},
+};

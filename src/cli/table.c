@@ -1,0 +1,233 @@
+#include "cli/table.h"
+#include "base/vec.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define GAP      2
+#define FLEX_MIN 8
+
+static size_t utf8_length(unsigned char lead)
+{
+	if (lead < 0x80)
+		return 1;
+	if (lead >= 0xc2 && lead < 0xe0)
+		return 2;
+	if (lead >= 0xe0 && lead < 0xf0)
+		return 3;
+	return lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
+}
+
+void table_sanitize(char *text)
+{
+	for (size_t i = 0; text[i];) {
+		unsigned char c = (unsigned char)text[i];
+		size_t length = utf8_length(c);
+		bool good = length > 0 && c >= ' ' && c != 0x7f;
+		for (size_t k = 1; good && k < length; k++)
+			good = ((unsigned char)text[i + k] & 0xc0) == 0x80;
+		/* U+0080 to U+009F are control characters too. */
+		if (good && c == 0xc2 && (unsigned char)text[i + 1] < 0xa0)
+			good = false;
+		if (!good) {
+			text[i] = '?';
+			length = 1;
+		}
+		i += length;
+	}
+}
+
+size_t table_text_width(const char *text)
+{
+	size_t width = 0;
+
+	for (; *text; text++)
+		width += ((unsigned char)*text & 0xc0) != 0x80;
+	return width;
+}
+
+void table_init(struct table *table, const struct table_column *columns, size_t count)
+{
+	assert(count <= TABLE_MAX_COLUMNS);
+	*table = (struct table){.columns = columns, .column_count = count};
+}
+
+void table_deinit(struct table *table)
+{
+	for (size_t i = 0; i < table->cells.count; i++)
+		free(table->cells.items[i]);
+	vec_deinit(&table->cells);
+}
+
+void table_cell(struct table *table, const char *text)
+{
+	char *copy = mem_strdup(text && text[0] ? text : "-");
+
+	table_sanitize(copy);
+	*vec_push(&table->cells) = copy;
+}
+
+void table_cellf(struct table *table, const char *format, ...)
+{
+	char *text = NULL;
+	va_list args;
+
+	va_start(args, format);
+	int length = vasprintf(&text, format, args);
+	va_end(args);
+	if (length < 0)
+		abort();
+	table_cell(table, text);
+	free(text);
+}
+
+size_t table_row_count(const struct table *table)
+{
+	return table->cells.count / table->column_count;
+}
+
+static const char *cell(const struct table *table, size_t row, size_t column)
+{
+	return table->cells.items[row * table->column_count + column];
+}
+
+static size_t common_prefix(const char *a, const char *b)
+{
+	size_t length = 0;
+
+	while (a[length] && a[length] == b[length])
+		length++;
+	return length;
+}
+
+/* How many characters tell this column's ids apart, "…" included. */
+static size_t id_width(const struct table *table, size_t column)
+{
+	size_t rows = table_row_count(table), needed = TABLE_ID_MIN - 1;
+
+	for (size_t i = 0; i < rows; i++) {
+		for (size_t j = i + 1; j < rows; j++) {
+			const char *a = cell(table, i, column), *b = cell(table, j, column);
+			size_t common = common_prefix(a, b);
+			if ((a[common] || b[common]) && common + 1 > needed)
+				needed = common + 1;
+		}
+	}
+	return needed + 1;
+}
+
+static size_t natural_width(const struct table *table, size_t column)
+{
+	const char *title = table->columns[column].title;
+	size_t width = title ? table_text_width(title) : 0;
+
+	for (size_t row = 0; row < table_row_count(table); row++) {
+		size_t here = table_text_width(cell(table, row, column));
+		if (here > width)
+			width = here;
+	}
+	return width;
+}
+
+static bool shown(const struct table *table, size_t column, bool wide)
+{
+	return wide || !(table->columns[column].flags & TABLE_WIDE);
+}
+
+static size_t total_width(const struct table *table, const size_t *widths, bool wide)
+{
+	size_t total = 0;
+
+	for (size_t i = 0; i < table->column_count; i++) {
+		if (shown(table, i, wide))
+			total += widths[i] + GAP;
+	}
+	return total > GAP ? total - GAP : 0;
+}
+
+/* Makes columns narrower until the rows fit, or nothing more may be cut. */
+static void fit(const struct table *table, size_t *widths, size_t width, bool wide)
+{
+	size_t total = total_width(table, widths, wide);
+
+	for (size_t i = table->column_count; i-- > 0 && total > width;) {
+		if (!(table->columns[i].flags & TABLE_ID) || !shown(table, i, wide))
+			continue;
+		size_t least = id_width(table, i);
+		if (least < widths[i])
+			widths[i] = least;
+		total = total_width(table, widths, wide);
+	}
+	for (size_t i = table->column_count; i-- > 0 && total > width;) {
+		if (!(table->columns[i].flags & TABLE_FLEX) || !shown(table, i, wide))
+			continue;
+		size_t excess = total - width, least = FLEX_MIN < widths[i] ? FLEX_MIN : widths[i];
+		widths[i] = widths[i] > least + excess ? widths[i] - excess : least;
+		total = total_width(table, widths, wide);
+	}
+}
+
+/* At most `width` characters of text; "…" as the last when it had to be cut. */
+static void add_cut(struct buf *out, const char *text, size_t width)
+{
+	if (table_text_width(text) <= width) {
+		buf_add_text(out, text);
+		return;
+	}
+	for (size_t used = 0; *text; text++) {
+		if (((unsigned char)*text & 0xc0) != 0x80 && ++used >= width)
+			break;
+		buf_add_char(out, *text);
+	}
+	buf_add_text(out, "…");
+}
+
+static void add_cell(struct buf *out, const char *text, size_t width, bool right)
+{
+	size_t length = table_text_width(text);
+	int padding = width > length ? (int)(width - length) : 0;
+
+	if (right)
+		buf_printf(out, "%*s", padding, "");
+	add_cut(out, text, width);
+	if (!right)
+		buf_printf(out, "%*s", padding, "");
+}
+
+static void end_line(struct buf *out, size_t start)
+{
+	while (out->length > start && out->data[out->length - 1] == ' ')
+		out->length--;
+	buf_add_char(out, '\n');
+}
+
+static void add_row(const struct table *table, const size_t *widths, bool wide, size_t row,
+		    bool titles, struct buf *out)
+{
+	size_t start = out->length, before = 0;
+
+	for (size_t i = 0; i < table->column_count; i++) {
+		if (!shown(table, i, wide))
+			continue;
+		if (before++)
+			buf_printf(out, "%*s", GAP, "");
+		add_cell(out, titles ? table->columns[i].title : cell(table, row, i), widths[i],
+			 table->columns[i].flags & TABLE_RIGHT);
+	}
+	end_line(out, start);
+}
+
+void table_render(const struct table *table, size_t width, bool wide, struct buf *out)
+{
+	size_t widths[TABLE_MAX_COLUMNS] = {0};
+
+	assert(table->cells.count % table->column_count == 0);
+	for (size_t i = 0; i < table->column_count; i++)
+		widths[i] = natural_width(table, i);
+	if (width && !wide)
+		fit(table, widths, width, wide);
+	if (table->columns[0].title)
+		add_row(table, widths, wide, 0, true, out);
+	for (size_t row = 0; row < table_row_count(table); row++)
+		add_row(table, widths, wide, row, false, out);
+}

@@ -1,0 +1,299 @@
+#include "cli/view.h"
+#include "cli/table.h"
+#include "cli/when.h"
+
+#include <stdio.h>
+
+#define ATOM_SHORT 8 /* characters of a GPU's UUID that people see */
+
+const char *view_text(const json_t *object, const char *key)
+{
+	return json_string_value(json_object_get(object, key));
+}
+
+int64_t view_number(const json_t *object, const char *key)
+{
+	return json_integer_value(json_object_get(object, key));
+}
+
+static bool read_time(const json_t *object, const char *key, struct wall *ret_time)
+{
+	const char *text = view_text(object, key);
+
+	return text && when_parse(text, ret_time);
+}
+
+const char *view_relative(struct arena *arena, const json_t *object, const char *key,
+			  struct wall now)
+{
+	char text[WHEN_SIZE];
+	struct wall time;
+
+	if (!read_time(object, key, &time))
+		return NULL;
+	when_format_relative(text, time, now);
+	return arena_strdup(arena, text);
+}
+
+const char *view_exact(struct arena *arena, const json_t *object, const char *key)
+{
+	char text[WHEN_SIZE];
+	struct wall time;
+
+	if (!read_time(object, key, &time))
+		return NULL;
+	when_format_exact(text, time);
+	return arena_strdup(arena, text);
+}
+
+static const char *keep(struct arena *arena, const struct buf *text)
+{
+	return text->length ? arena_strdup(arena, buf_text(text)) : NULL;
+}
+
+const char *view_devices(struct arena *arena, const json_t *devices)
+{
+	CLEANUP(buf) struct buf text = {0};
+	size_t index;
+	json_t *item;
+
+	json_array_foreach(devices, index, item)
+	{
+		const char *class = view_text(item, "class"), *profile = view_text(item, "profile");
+		buf_printf(&text, "%s%lld %s%s%s", index ? " + " : "",
+			   (long long)view_number(item, "count"), class ? class : "?",
+			   profile ? " " : "", profile ? profile : "");
+	}
+	return keep(arena, &text);
+}
+
+const char *view_gpus(struct arena *arena, const json_t *node)
+{
+	CLEANUP(buf) struct buf text = {0};
+	const json_t *gpus = json_object_get(node, "gpus");
+	size_t index;
+	json_t *item;
+
+	/* Models in the order of their first GPU. */
+	json_array_foreach(gpus, index, item)
+	{
+		const char *model = view_text(item, "model");
+		size_t count = 0, first = index;
+		for (size_t i = 0; i < json_array_size(gpus); i++) {
+			const char *other = view_text(json_array_get(gpus, i), "model");
+			if (!model || !other || !str_equal(model, other))
+				continue;
+			count++;
+			first = i < first ? i : first;
+		}
+		if (first == index)
+			buf_printf(&text, "%s%zu × %s", text.length ? ", " : "", count ? count : 1,
+				   model ? model : "GPU");
+	}
+	if (json_is_true(json_object_get(node, "simulated")) && text.length)
+		buf_add_text(&text, " simulated");
+	return keep(arena, &text);
+}
+
+const char *view_nodes(struct arena *arena, const json_t *reservation)
+{
+	const json_t *allocations = json_object_get(reservation, "allocations");
+	size_t count = json_array_size(allocations);
+	const char *first = view_text(json_array_get(allocations, 0), "nodeId");
+
+	if (!first)
+		return NULL;
+	return count > 1 ? arena_printf(arena, "%s +%zu", first, count - 1) : first;
+}
+
+const char *view_reasons(struct arena *arena, const json_t *reasons)
+{
+	CLEANUP(buf) struct buf text = {0};
+	size_t index;
+	json_t *item;
+
+	json_array_foreach(reasons, index, item)
+	{
+		const char *reason = view_text(item, "reason");
+		const json_t *nodes = json_object_get(item, "nodes");
+		long long count = json_is_array(nodes) ? (long long)json_array_size(nodes)
+						       : (long long)json_integer_value(nodes);
+		buf_printf(&text, "%s%s", index ? " · " : "", reason ? reason : "?");
+		if (count)
+			buf_printf(&text, " (%lld node%s)", count, count == 1 ? "" : "s");
+	}
+	return keep(arena, &text);
+}
+
+const char *view_conditions(struct arena *arena, const json_t *conditions)
+{
+	CLEANUP(buf) struct buf text = {0};
+	size_t index;
+	json_t *item;
+
+	json_array_foreach(conditions, index, item)
+	{
+		const char *type = view_text(item, "type"), *message = view_text(item, "message");
+		buf_printf(&text, "%s%s%s%s", index ? " · " : "", type ? type : "?",
+			   message && message[0] ? ": " : "", message ? message : "");
+	}
+	return keep(arena, &text);
+}
+
+bool view_has_condition(const json_t *object, const char *type)
+{
+	size_t index;
+	json_t *item;
+
+	json_array_foreach(json_object_get(object, "conditions"), index, item)
+	{
+		const char *here = view_text(item, "type");
+		if (here && str_equal(here, type))
+			return true;
+	}
+	return false;
+}
+
+bool view_terminal(const char *state)
+{
+	static const char *const STATES[] = {"released",  "denied",  "failed",
+					     "cancelled", "expired", "preempted"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(STATES); i++) {
+		if (str_equal(STATES[i], state))
+			return true;
+	}
+	return false;
+}
+
+const char *view_ends(struct arena *arena, const json_t *reservation, struct wall now)
+{
+	const char *state = view_text(reservation, "state");
+	const char *ends = view_relative(arena, reservation, "endAt", now);
+	const char *asked = view_relative(arena, reservation, "releaseRequestedAt", now);
+
+	if (state && view_terminal(state)) {
+		const char *when = asked ? asked : ends;
+		return when ? arena_printf(arena, "ended %s", when) : NULL;
+	}
+	return ends;
+}
+
+const char *view_atom(struct arena *arena, const char *atom)
+{
+	const char *uuid = strchr(atom, '/');
+	size_t length;
+
+	if (!uuid)
+		return atom;
+	length = strcspn(++uuid, "/");
+	if (length <= ATOM_SHORT + 1)
+		return atom;
+	return arena_printf(arena, "%.*s…%s", (int)(uuid - atom) + ATOM_SHORT, atom, uuid + length);
+}
+
+struct field_list {
+	struct table table;
+	struct wall now;
+};
+
+static void add_fields(struct field_list *list, const char *prefix, const json_t *value);
+
+static bool all_scalars(const json_t *array)
+{
+	size_t index;
+	json_t *item;
+
+	json_array_foreach(array, index, item)
+	{
+		if (json_is_array(item) || json_is_object(item))
+			return false;
+	}
+	return true;
+}
+
+static void add_scalar_text(struct buf *out, const json_t *value)
+{
+	CLEANUP(free) char *text = NULL;
+
+	if (json_is_string(value)) {
+		buf_add_text(out, json_string_value(value));
+		return;
+	}
+	text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+	buf_add_text(out, text ? text : "");
+}
+
+static void add_array(struct field_list *list, const char *name, const json_t *array)
+{
+	CLEANUP(buf) struct buf text = {0};
+	size_t index;
+	json_t *item;
+
+	if (!all_scalars(array)) {
+		json_array_foreach(array, index, item)
+		{
+			CLEANUP(buf) struct buf path = {0};
+			buf_printf(&path, "%s[%zu]", name, index);
+			add_fields(list, buf_text(&path), item);
+		}
+		return;
+	}
+	json_array_foreach(array, index, item)
+	{
+		if (index)
+			buf_add_text(&text, ", ");
+		add_scalar_text(&text, item);
+	}
+	table_cell(&list->table, name);
+	table_cell(&list->table, buf_text(&text));
+}
+
+static void add_scalar(struct field_list *list, const char *name, const json_t *value)
+{
+	CLEANUP(buf) struct buf text = {0};
+	struct wall time;
+
+	table_cell(&list->table, name);
+	add_scalar_text(&text, value);
+	if (json_is_string(value) && when_parse(json_string_value(value), &time)) {
+		char relative[WHEN_SIZE], exact[WHEN_SIZE];
+		when_format_relative(relative, time, list->now);
+		when_format_exact(exact, time);
+		table_cellf(&list->table, "%s (%s)", exact, relative);
+		return;
+	}
+	table_cell(&list->table, buf_text(&text));
+}
+
+static void add_fields(struct field_list *list, const char *prefix, const json_t *value)
+{
+	const char *key;
+	json_t *item;
+
+	if (json_is_array(value)) {
+		add_array(list, prefix, value);
+		return;
+	}
+	if (!json_is_object(value)) {
+		add_scalar(list, prefix, value);
+		return;
+	}
+	json_object_foreach((json_t *)value, key, item)
+	{
+		CLEANUP(buf) struct buf path = {0};
+		buf_printf(&path, "%s%s%s", prefix, prefix[0] ? "." : "", key);
+		add_fields(list, buf_text(&path), item);
+	}
+}
+
+void view_fields(struct buf *out, const json_t *object, struct wall now)
+{
+	static const struct table_column COLUMNS[] = {{NULL, 0}, {NULL, 0}};
+	struct field_list list = {.now = now};
+
+	table_init(&list.table, COLUMNS, ARRAY_SIZE(COLUMNS));
+	add_fields(&list, "", object);
+	table_render(&list.table, 0, false, out);
+	table_deinit(&list.table);
+}

@@ -1,0 +1,40 @@
+/*
+ * view: parts of the API's objects as short text for people. Pure but for nothing: now is an
+ * argument.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buf.h"
+
+#include <jansson.h>
+
+const char *view_text(const json_t *object, const char *key); /* NULL when absent or no string */
+int64_t view_number(const json_t *object, const char *key);   /* 0 when absent */
+
+/* "in 7 h 59 min"; NULL when absent. In the arena. */
+const char *view_relative(struct arena *arena, const json_t *object, const char *key,
+			  struct wall now);
+/* "2026-11-30 00:12 UTC"; NULL when absent. */
+const char *view_exact(struct arena *arena, const json_t *object, const char *key);
+
+/* "2 gpu", "1 gpu + 2 gpu.mig 1g.10gb": a reservation's devices. */
+const char *view_devices(struct arena *arena, const json_t *devices);
+/* "8 × H100 simulated": a node's GPUs. */
+const char *view_gpus(struct arena *arena, const json_t *node);
+/* "node_01kb…" or "node_01kb… +1": where a reservation's allocations are. */
+const char *view_nodes(struct arena *arena, const json_t *reservation);
+/* "9 nodes: DevicesBusy · 2 nodes: ForeignGpuExposure"; NULL without reasons. */
+const char *view_reasons(struct arena *arena, const json_t *reasons);
+/* "DevicesHeld: pod train/worker-3 ..." of all conditions; NULL without. */
+const char *view_conditions(struct arena *arena, const json_t *conditions);
+/* When a reservation ends or ended. */
+const char *view_ends(struct arena *arena, const json_t *reservation, struct wall now);
+bool view_has_condition(const json_t *object, const char *type);
+bool view_terminal(const char *reservation_state); /* no state follows */
+
+/* "gpu/6f1c…" : an atom short enough for a line, still telling GPUs apart. */
+const char *view_atom(struct arena *arena, const char *atom);
+
+/* Every field as "name  value" lines, nested names with dots; times relative and exact. */
+void view_fields(struct buf *out, const json_t *object, struct wall now);

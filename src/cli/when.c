@@ -1,0 +1,146 @@
+#include "cli/when.h"
+#include "base/duration.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#define DAY_MS       ((int64_t)24 * 60 * 60 * 1000)
+#define START_MAX_MS (366 * DAY_MS)
+
+/* Exactly `digits` decimal digits at *text, which moves on. */
+static bool take_number(const char **text, int digits, int *ret_number)
+{
+	int number = 0;
+
+	for (int i = 0; i < digits; i++) {
+		char c = (*text)[i];
+		if (c < '0' || c > '9')
+			return false;
+		number = number * 10 + (c - '0');
+	}
+	*text += digits;
+	*ret_number = number;
+	return true;
+}
+
+static bool take_char(const char **text, const char *any_of)
+{
+	if (!**text || !strchr(any_of, **text))
+		return false;
+	++*text;
+	return true;
+}
+
+static bool take_fraction(const char **text, int *ret_ms)
+{
+	int ms = 0, scale = 100;
+
+	*ret_ms = 0;
+	if (**text != '.')
+		return true;
+	++*text;
+	if (**text < '0' || **text > '9')
+		return false;
+	for (; **text >= '0' && **text <= '9'; ++*text, scale /= 10)
+		ms += (**text - '0') * scale;
+	*ret_ms = ms;
+	return true;
+}
+
+static bool take_offset(const char **text, int *ret_minutes)
+{
+	int sign = **text == '-' ? -1 : 1, hours, minutes;
+
+	*ret_minutes = 0;
+	if (take_char(text, "zZ"))
+		return true;
+	if (!take_char(text, "+-") || !take_number(text, 2, &hours) || !take_char(text, ":") ||
+	    !take_number(text, 2, &minutes) || hours > 23 || minutes > 59)
+		return false;
+	*ret_minutes = sign * (hours * 60 + minutes);
+	return true;
+}
+
+bool when_parse(const char *text, struct wall *ret_time)
+{
+	struct tm tm = {0};
+	int ms, offset;
+
+	if (!take_number(&text, 4, &tm.tm_year) || !take_char(&text, "-") ||
+	    !take_number(&text, 2, &tm.tm_mon) || !take_char(&text, "-") ||
+	    !take_number(&text, 2, &tm.tm_mday) || !take_char(&text, "Tt ") ||
+	    !take_number(&text, 2, &tm.tm_hour) || !take_char(&text, ":") ||
+	    !take_number(&text, 2, &tm.tm_min) || !take_char(&text, ":") ||
+	    !take_number(&text, 2, &tm.tm_sec) || !take_fraction(&text, &ms) ||
+	    !take_offset(&text, &offset) || *text)
+		return false;
+	if (tm.tm_mon < 1 || tm.tm_mon > 12 || tm.tm_mday < 1 || tm.tm_hour > 23 ||
+	    tm.tm_min > 59 || tm.tm_sec > 60)
+		return false;
+	int day = tm.tm_mday, month = tm.tm_mon;
+	tm.tm_year -= 1900;
+	tm.tm_mon -= 1;
+	int64_t seconds = timegm(&tm);
+	if (tm.tm_sec < 60 && (tm.tm_mday != day || tm.tm_mon + 1 != month))
+		return false; /* such as February 30 */
+	*ret_time = (struct wall){(seconds - (int64_t)offset * 60) * 1000 + ms};
+	return true;
+}
+
+static struct tm utc(struct wall time)
+{
+	int64_t ms = ((time.ms % 1000) + 1000) % 1000;
+	time_t seconds = (time_t)((time.ms - ms) / 1000);
+	struct tm tm = {0};
+
+	gmtime_r(&seconds, &tm);
+	return tm;
+}
+
+void when_format(char out[WHEN_SIZE], struct wall time)
+{
+	struct tm tm = utc(time);
+
+	snprintf(out, WHEN_SIZE, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", tm.tm_year + 1900,
+		 tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
+		 (int)(((time.ms % 1000) + 1000) % 1000));
+}
+
+void when_format_exact(char out[WHEN_SIZE], struct wall time)
+{
+	struct tm tm = utc(time);
+
+	snprintf(out, WHEN_SIZE, "%04d-%02d-%02d %02d:%02d UTC", tm.tm_year + 1900, tm.tm_mon + 1,
+		 tm.tm_mday, tm.tm_hour, tm.tm_min);
+}
+
+void when_format_relative(char out[WHEN_SIZE], struct wall time, struct wall now)
+{
+	char text[DURATION_TEXT_SIZE];
+	int64_t ms = time.ms - now.ms;
+
+	if (ms > -1000 && ms < 1000) {
+		str_copy(out, WHEN_SIZE, "now");
+		return;
+	}
+	duration_format_short(text, ms < 0 ? -ms : ms);
+	snprintf(out, WHEN_SIZE, ms < 0 ? "%s ago" : "in %s", text);
+}
+
+bool when_parse_start(const char *text, const char *field, struct wall now, struct wall *ret_time,
+		      struct error *error)
+{
+	int64_t ms;
+
+	if (when_parse(text, ret_time))
+		return true;
+	if (strchr(text, '-') || strchr(text, ':') || text[0] < '0' || text[0] > '9') {
+		error_field(error, field, "'%s' is not a time", text);
+		return error_hint(error, "Write it as 2026-11-30T09:00:00Z, or as a duration from "
+					 "now such as 8h.");
+	}
+	if (!duration_parse(text, field, 0, START_MAX_MS, &ms, error))
+		return false;
+	ret_time->ms = now.ms + ms;
+	return true;
+}
