@@ -15,15 +15,13 @@ struct watch {
 	struct loop_poll *poll;
 	watch_fn *fn;
 	void *arg;
-	bool *destroyed; /* set while events are handed out: told when fn destroys the watch */
+	bool handing_out, destroyed; /* destroyed from inside fn: freed when fn has returned */
 };
 
 static void hand_out(struct watch *watch, const char *events, size_t length)
 {
-	bool destroyed = false;
-
-	watch->destroyed = &destroyed;
-	for (size_t at = 0; at < length && !destroyed;) {
+	watch->handing_out = true;
+	for (size_t at = 0; at < length && !watch->destroyed;) {
 		const struct inotify_event *event = (const void *)(events + at);
 
 		at += sizeof *event + event->len;
@@ -34,8 +32,9 @@ static void hand_out(struct watch *watch, const char *events, size_t length)
 		}
 		watch->fn(watch->arg, event->len ? event->name : "");
 	}
-	if (!destroyed)
-		watch->destroyed = NULL;
+	watch->handing_out = false;
+	if (watch->destroyed)
+		free(watch);
 }
 
 static void on_events(void *arg, int ready UNUSED)
@@ -74,9 +73,9 @@ void watch_destroy(struct watch *watch)
 {
 	if (!watch)
 		return;
-	if (watch->destroyed)
-		*watch->destroyed = true;
 	loop_poll_destroy(watch->poll);
 	close(watch->fd);
-	free(watch);
+	watch->destroyed = true;
+	if (!watch->handing_out)
+		free(watch);
 }

@@ -2,8 +2,9 @@
  * watch: tells that something in a folder changed (inotify).
  *
  * A hint, never a proof: events may be lost or doubled, so whoever watches also looks at an
- * interval. `fn` gets the entry's name, or NULL when the folder itself went away (the watch is dead
- * then: destroy it and make another). Simulated by tests/sim.
+ * interval. `fn` gets the entry's name, "" when events were lost (look at everything), or NULL
+ * when the folder itself went away (the watch is dead then: destroy it and make another).
+ * Simulated by tests/sim.
  */
 #pragma once
 
