@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Case is one named test. Proves lists the requirement ids that it shows.
+// Case is one named test. Proves is "proves: " and the requirement ids that it shows, or what else it proves.
 type Case struct {
 	Name   string
 	Proves string
@@ -34,14 +34,14 @@ func Run(cases []Case, match *regexp.Regexp, after func(Case)) bool {
 		took := time.Since(start).Seconds()
 		if err != nil {
 			failed++
-			fmt.Printf("FAIL %s  (%.1f s) [%s]\n     %s\n", c.Name, took, c.Proves, strings.ReplaceAll(err.Error(), "\n", "\n     "))
+			fmt.Printf("FAIL %s  (%.1f s) (%s)\n     %s\n", c.Name, took, c.Proves, strings.ReplaceAll(err.Error(), "\n", "\n     "))
 			if after != nil {
 				after(c)
 			}
 			continue
 		}
 		passed++
-		fmt.Printf("PASS %s  (%.1f s) [%s]\n", c.Name, took, c.Proves)
+		fmt.Printf("PASS %s  (%.1f s) (%s)\n", c.Name, took, c.Proves)
 	}
 	fmt.Printf("%d passed, %d failed", passed, failed)
 	if skipped > 0 {

@@ -44,7 +44,7 @@ func SmokeCases(k Kubelet, kind string, offerCDI func(ids []string) error) []Cas
 	long := func(i int) string { return fmt.Sprintf("%s%02d", strings.Repeat("d", 98), i) }
 
 	return []Case{
-		{Name: "smoke/devices-reach-a-pod", Proves: "harness", Run: with(plain, 8, func(p *Plugin) error {
+		{Name: "smoke/devices-reach-a-pod", Proves: "the harness", Run: with(plain, 8, func(p *Plugin) error {
 			return withPod(k, PodSpec{Name: "smoke", Resource: resource, Count: 2}, func() error {
 				in, err := k.Inside("smoke")
 				if err != nil {
@@ -67,7 +67,7 @@ func SmokeCases(k Kubelet, kind string, offerCDI func(ids []string) error) []Cas
 				return Expect("number of device nodes", len(in.Devices), 2)
 			})
 		})},
-		{Name: "smoke/ids-of-100-characters", Proves: "DP-51", Run: with(long, 8, func(p *Plugin) error {
+		{Name: "smoke/ids-of-100-characters", Proves: "the harness", Run: with(long, 8, func(p *Plugin) error {
 			return withPod(k, PodSpec{Name: "long", Resource: resource, Count: 3}, func() error {
 				before, err := heldBy(k, "long", resource)
 				if err != nil {
@@ -107,7 +107,7 @@ func SmokeCases(k Kubelet, kind string, offerCDI func(ids []string) error) []Cas
 				})
 			})
 		})},
-		{Name: "smoke/hints-of-numa-nodes", Proves: "harness", Run: with(plain, 8, func(*Plugin) error {
+		{Name: "smoke/hints-of-numa-nodes", Proves: "the harness", Run: with(plain, 8, func(*Plugin) error {
 			offered, err := ListOffered(k)
 			if err != nil {
 				return err
@@ -124,7 +124,7 @@ func SmokeCases(k Kubelet, kind string, offerCDI func(ids []string) error) []Cas
 			}
 			return Expect("devices offered", seen, 8)
 		})},
-		{Name: "smoke/a-plugin-registers-again", Proves: "harness", Run: with(plain, 2, func(*Plugin) error {
+		{Name: "smoke/a-plugin-registers-again", Proves: "the harness", Run: with(plain, 2, func(*Plugin) error {
 			before, err := k.Registrations(resource)
 			if err != nil {
 				return err

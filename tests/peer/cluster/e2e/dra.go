@@ -13,7 +13,7 @@ import (
 
 // dra shows that a DRA driver works here: a slice, a claim, its CDI device in the container.
 func (c *cluster) dra() error {
-	if err := offerCDI([]string{"dev0", "dev1"}); err != nil {
+	if err := dp.OfferCDI("/etc/cdi", []string{"dev0", "dev1"}); err != nil {
 		return err
 	}
 	log, err := os.Create(filepath.Join(c.run, "log/dra-plugin.log"))

@@ -1,32 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	dp "better-compute/deviceplugin"
 )
-
-// offerCDI writes a CDI spec with one device for each id, /dev/nvidia0, 1 … in that order.
-func offerCDI(ids []string) error {
-	var devices []object
-	for i, id := range ids {
-		devices = append(devices, object{"name": id, "containerEdits": object{"deviceNodes": []object{{
-			"path": fmt.Sprintf("/dev/nvidia%d", i), "hostPath": fmt.Sprintf("/dev/tty%d", 20+i), "permissions": "rw"}}}})
-	}
-	spec, err := json.Marshal(object{"cdiVersion": "0.6.0", "kind": "example.com/dev", "devices": devices})
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile("/etc/cdi/.example.tmp", spec, 0o644); err != nil {
-		return err
-	}
-	return os.Rename("/etc/cdi/.example.tmp", "/etc/cdi/example.com.json")
-}
 
 // harnessCases prove the cluster itself.
 func harnessCases(c *cluster) []dp.Case {
@@ -37,7 +18,7 @@ func harnessCases(c *cluster) []dp.Case {
 		return errors.Join(dp.Eventually(30*time.Second, func() error { return c.running(name) }), bodyThenRemove(c, name, body))
 	}
 	return []dp.Case{
-		{Name: "harness/plain-pod", Proves: "harness", Run: func() error {
+		{Name: "harness/plain-pod", Proves: "the harness", Run: func() error {
 			return pod("plain", func() error {
 				out, err := c.exec("plain", "ip -4 addr show eth0; nc -w 2 10.96.0.1 443 </dev/null && echo api-reached; ls /dev/nvidia0 2>&1; exit 0")
 				if err != nil {
@@ -51,7 +32,7 @@ func harnessCases(c *cluster) []dp.Case {
 				return nil
 			})
 		}},
-		{Name: "harness/pod-survives-containerd-and-kubelet", Proves: "harness", Run: func() error {
+		{Name: "harness/pod-survives-containerd-and-kubelet", Proves: "the harness", Run: func() error {
 			return pod("survivor", func() error {
 				for _, part := range []string{"containerd", "kubelet"} {
 					if err := errors.Join(c.script("kill", part), c.script("restart", part)); err != nil {
@@ -66,15 +47,15 @@ func harnessCases(c *cluster) []dp.Case {
 				return errors.Join(err, nerr, dp.Expect("restarts", n, 0), pod("after", func() error { return nil }))
 			})
 		}},
-		{Name: "harness/dra", Proves: "harness", Run: c.dra},
-		{Name: "numa/kubelet-honours-hints", Proves: "harness", Run: func() error {
+		{Name: "harness/dra", Proves: "the harness", Run: c.dra},
+		{Name: "numa/kubelet-honours-hints", Proves: "the harness", Run: func() error {
 			var ids []string
 			var devices []dp.PluginDevice
 			for i := range 8 {
 				ids = append(ids, fmt.Sprintf("dev%d", i))
 				devices = append(devices, dp.PluginDevice{ID: ids[i], NUMA: int64(i / 4)})
 			}
-			if err := offerCDI(ids); err != nil {
+			if err := dp.OfferCDI("/etc/cdi", ids); err != nil {
 				return err
 			}
 			p := dp.StartPlugin(c, "example.com/dev", "example.com/dev", devices)

@@ -20,6 +20,8 @@ func main() {
 	run := flag.String("run", "/run/better-compute-cluster", "the cluster's run folder")
 	match := flag.String("cases", "", "run only the cases whose name matches this regular expression")
 	numa := flag.Bool("numa", false, "the cluster has two NUMA nodes: run the cases named numa/…, and no others")
+	bcd := flag.String("bcd", "", "the bcd binary")
+	betterCompute := flag.String("better-compute", "", "the better-compute binary")
 	list := flag.Bool("list", false, "only list the cases")
 	flag.Parse()
 	re, err := regexp.Compile(*match)
@@ -33,18 +35,32 @@ func main() {
 		}
 		fmt.Println(c.Name())
 	}
+	product := &dp.Product{Kubelet: c, Dir: filepath.Join(*run, "product"), BCD: *bcd, BetterCompute: *betterCompute}
 	cases := harnessCases(c)
-	cases = append(cases, dp.SmokeCases(c, "example.com/dev", offerCDI)...)
+	cases = append(cases, dp.SmokeCases(c, "example.com/dev", func(ids []string) error { return dp.OfferCDI("/etc/cdi", ids) })...)
+	own := len(cases)
+	cases = append(cases, productCases(c, product)...)
+	wanted := func(k dp.Case) bool { return re.MatchString(k.Name) && strings.HasPrefix(k.Name, "numa/") == *numa }
 	if *list {
 		for _, k := range cases {
 			if re.MatchString(k.Name) {
-				fmt.Printf("%s [%s]\n", k.Name, k.Proves)
+				fmt.Printf("%s (%s)\n", k.Name, k.Proves)
 			}
 		}
 		return
 	}
-	cases = slices.DeleteFunc(cases, func(k dp.Case) bool { return strings.HasPrefix(k.Name, "numa/") != *numa })
-	if !dp.Run(cases, re, func(dp.Case) { c.show() }) {
+	if slices.ContainsFunc(cases[own:], wanted) {
+		if err := product.Setup(); err != nil {
+			fatal(fmt.Errorf("starting better-compute and bcd: %w\n%s", err, product.Logs()))
+		}
+	}
+	cases = slices.DeleteFunc(cases, func(k dp.Case) bool { return !wanted(k) })
+	ok := dp.Run(cases, re, func(dp.Case) { c.show() })
+	if err := product.Stop(); err != nil {
+		fmt.Println("FAIL stopping:", err)
+		ok = false
+	}
+	if !ok {
 		os.Exit(1)
 	}
 }

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	dp "better-compute/deviceplugin"
+)
+
+// productCases are the table on the real kubelet, and what only a whole cluster can show.
+func productCases(c *cluster, p *dp.Product) []dp.Case {
+	only := []dp.Row{
+		{Name: "e2e/kill-containerd", Proves: "proves: DP-33", Steps: []dp.Step{
+			dp.Reserve("r", dp.GPUs(3)),
+			dp.StartPod("running", "bcd.dev/gpu", 2),
+			dp.Runs("running"),
+			dp.Given("running", 2, "r"),
+			c.killPart("containerd"), c.restartPart("containerd"),
+			dp.GoesOn("running"),
+			dp.StartPod("next", "bcd.dev/gpu", 1),
+			dp.Runs("next"),
+			dp.Given("next", 1, "r"),
+			dp.Apart("running", "next"),
+			dp.DeletePod("running"), dp.DeletePod("next"),
+			c.killPart("containerd"), c.restartPart("containerd"),
+			dp.StartPod("after", "bcd.dev/gpu", 3),
+			dp.Runs("after"),
+			dp.Given("after", 3, "r"),
+		}},
+		{Name: "e2e/kubelet-starts-without-an-api-server", Proves: "proves: REL-14 REL-16", Steps: []dp.Step{
+			dp.Reserve("r", dp.GPUs(1)),
+			dp.StartPod("holder", "bcd.dev/gpu", 1),
+			dp.Runs("holder"),
+			dp.Given("holder", 1, "r"),
+			dp.Release("r"),
+			dp.StaysHeld("r", 2*time.Second),
+			c.killPart("kube-apiserver"),
+			dp.KillKubelet(), dp.StartKubelet(), // its pod-resources lists nothing until the API server is back
+			dp.StaysHeld("r", 20*time.Second),
+			c.restartPart("kube-apiserver"),
+			c.answers(),
+			dp.GoesOn("holder"),
+			dp.StaysHeld("r", 2*time.Second),
+			dp.DeletePod("holder"),
+			dp.Released("r"),
+		}},
+	}
+	cases := append(dp.Cases(c, p, dp.Table), dp.Cases(c, p, only)...)
+	return append(cases, dp.Case{Name: "e2e/half-a-device", Proves: "proves: DP-39", Run: func() error {
+		half := podObject(dp.PodSpec{Name: "half"})
+		half["spec"].(object)["containers"].([]object)[0]["resources"] = object{"limits": object{"bcd.dev/gpu": "0.5"}}
+		err := c.api.call("POST", podsPath, half, nil)
+		if err == nil {
+			return errors.Join(errors.New("a pod that asks for half a GPU was taken"), c.remove("half"))
+		}
+		if !strings.Contains(err.Error(), "must be an integer") {
+			return err
+		}
+		return nil
+	}}, dp.Case{Name: "numa/booked-devices", Proves: "proves: DP-9 DP-28", Run: func() error {
+		row := dp.Row{Steps: []dp.Step{
+			dp.Reserve("all", dp.GPUs(8)),
+			{Say: "the topology manager honours the hints", Do: func(*dp.World) error { return singleNUMANode(c, "bcd.dev/gpu") }},
+		}}
+		return dp.Cases(c, p, []dp.Row{row})[0].Run()
+	}})
+}
+
+func (c *cluster) killPart(name string) dp.Step {
+	return dp.Step{Say: "kill -9 " + name, Do: func(*dp.World) error { return c.script("kill", name) }}
+}
+
+func (c *cluster) restartPart(name string) dp.Step {
+	return dp.Step{Say: "start " + name, Do: func(*dp.World) error { return c.script("restart", name) }}
+}
+
+func (c *cluster) answers() dp.Step {
+	return dp.Step{Say: "the API server answers", Do: func(*dp.World) error {
+		return dp.Eventually(30*time.Second, func() error { return c.api.call("GET", "/readyz", nil, nil) })
+	}}
+}

@@ -1,0 +1,391 @@
+package deviceplugin
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Product is better-compute serve and bcd node on this machine, with bcd behind the kubelet's device plugins.
+type Product struct {
+	Kubelet       Kubelet
+	Dir           string // all of its files
+	BCD           string // binaries
+	BetterCompute string
+	// Paths are bcd's [paths], where they differ from the defaults.
+	Paths map[string]string
+
+	listen, gateway string
+	key, tenant     string
+	Pool            string
+	serve, node     *Process
+}
+
+// Process is a child of this program.
+type Process struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+	Log  string
+}
+
+func startProcess(log string, env []string, args ...string) (*Process, error) {
+	f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	p := &Process{exec.Command(args[0], args[1:]...), make(chan struct{}), log}
+	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.Stdout, p.cmd.Stderr = f, f
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() { p.cmd.Wait(); close(p.done) }()
+	return p, nil
+}
+
+// PID of the child.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Ended tells whether it is over.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// End sends a signal and waits; a child that takes over 10 s is killed, which is an error.
+func (p *Process) End(signal syscall.Signal) error {
+	if p == nil || p.Ended() {
+		return nil
+	}
+	p.cmd.Process.Signal(signal)
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(10 * time.Second):
+		p.cmd.Process.Kill()
+		<-p.done
+		return fmt.Errorf("%s did not end within 10 s of %v", filepath.Base(p.cmd.Path), signal)
+	}
+}
+
+// Reservation, as the API shows it.
+type Reservation struct {
+	ID, State   string
+	Allocations []struct {
+		ID, NodeID, State string
+		Devices           []struct{ Atom, Class, GPU, VisibleDevice string }
+	}
+	Conditions []struct{ Type, Reason, Message string }
+	Reasons    []struct {
+		Reason string
+		Nodes  int
+	}
+}
+
+// Has tells whether the reservation shows the condition.
+func (r *Reservation) Has(condition string) bool {
+	for _, c := range r.Conditions {
+		if c.Type == condition {
+			return true
+		}
+	}
+	return false
+}
+
+// Ask is one line of what a reservation asks for.
+type Ask struct {
+	Class   string `json:"class"`
+	Profile string `json:"profile,omitempty"`
+	Count   int    `json:"count"`
+}
+
+// APIError is an answer that refuses.
+type APIError struct {
+	Status                 int
+	Code, Message, Request string
+}
+
+func (e *APIError) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Message) }
+
+// Call is one call of the HTTP API.
+func (p *Product) Call(method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequest(method, "http://"+p.listen+path, body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+p.key)
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	client := http.Client{Timeout: 10 * time.Second}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode >= 300 {
+		var e struct {
+			Error struct{ Code, Message string }
+		}
+		json.Unmarshal(b, &e)
+		return fmt.Errorf("%s %s: %w", method, path, &APIError{resp.StatusCode, e.Error.Code, e.Error.Message, resp.Header.Get("X-Request-Id")})
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(b, out); err != nil {
+		return fmt.Errorf("%s %s: %w in %s", method, path, err, b)
+	}
+	return nil
+}
+
+// CLI runs better-compute and gives its standard output.
+func (p *Product) CLI(args ...string) (string, error) { return command(p.BetterCompute, args...) }
+
+func command(path string, args ...string) (string, error) {
+	var out, errs bytes.Buffer
+	cmd := exec.Command(path, args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("%s %s: %w: %s", filepath.Base(path), strings.Join(args, " "), err, strings.TrimSpace(errs.String()))
+	}
+	return out.String(), nil
+}
+
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+func (p *Product) home() string   { return filepath.Join(p.Dir, "serve") }
+func (p *Product) config() string { return filepath.Join(p.Dir, "config.toml") }
+
+// SimFile describes the simulated GPUs; bcd watches it.
+func (p *Product) SimFile() string { return filepath.Join(p.Dir, "gpus.toml") }
+
+// Setup makes a control plane with a tenant and a pool, joins this machine's bcd and starts it.
+func (p *Product) Setup() (err error) {
+	if p.listen, err = freeAddress(); err != nil {
+		return err
+	}
+	if p.gateway, err = freeAddress(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(p.Dir, 0o700); err != nil {
+		return err
+	}
+	out, err := p.CLI("serve", "--init", "--home", p.home())
+	if err != nil {
+		return err
+	}
+	if p.key = regexp.MustCompile(`bck_[A-Za-z0-9_-]+`).FindString(out); p.key == "" {
+		return fmt.Errorf("serve --init printed no key: %s", out)
+	}
+	if err := p.StartServe(); err != nil {
+		return err
+	}
+	if err := p.makePool(); err != nil {
+		return err
+	}
+	if err := p.Simulate(Whole); err != nil {
+		return err
+	}
+	if err := p.join(); err != nil {
+		return err
+	}
+	if err := p.StartNode(); err != nil {
+		return err
+	}
+	return Eventually(20*time.Second, func() error {
+		n, err := p.Node()
+		if err == nil && n.State != "ready" {
+			err = fmt.Errorf("the node is %s", n.State)
+		}
+		return err
+	})
+}
+
+func (p *Product) makePool() error {
+	var made struct{ ID string }
+	if err := p.Call("POST", "/v1/tenants", map[string]any{"name": "test"}, &made); err != nil {
+		return err
+	}
+	p.tenant = made.ID
+	if err := p.Call("POST", "/v1/sites", map[string]any{"tenantId": p.tenant, "name": "here", "kind": "custom"}, &made); err != nil {
+		return err
+	}
+	err := p.Call("POST", "/v1/pools", map[string]any{"tenantId": p.tenant, "siteId": made.ID, "name": "h100",
+		"class": "metal-host", "gpuModel": "H100", "policy": map[string]any{}}, &made)
+	p.Pool = made.ID
+	return err
+}
+
+func (p *Product) join() error {
+	var pins map[string]any
+	out, err := p.CLI("pki", "show", "--home", p.home(), "-o", "json")
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal([]byte(out), &pins); err != nil {
+		return fmt.Errorf("pki show: %w in %s", err, out)
+	}
+	var known struct {
+		Gateway struct{ ServerName string }
+		Join    struct{ EncryptionJwk json.RawMessage }
+	}
+	if err := p.Call("GET", "/.well-known/better-compute", nil, &known); err != nil {
+		return err
+	}
+	var token struct{ Token string }
+	if err := p.Call("POST", "/v1/join-tokens", map[string]any{"poolId": p.Pool}, &token); err != nil {
+		return err
+	}
+	tokenFile := filepath.Join(p.Dir, "token")
+	if err := os.WriteFile(tokenFile, []byte(token.Token+"\n"), 0o600); err != nil {
+		return err
+	}
+	var c strings.Builder
+	fmt.Fprintln(&c, "[paths]")
+	for k, v := range p.Paths {
+		fmt.Fprintf(&c, "%s = %q\n", k, v)
+	}
+	fmt.Fprintf(&c, "[gateway]\naddresses = [%q]\nserver_name = %q\nca_pins = %q\n", p.gateway, known.Gateway.ServerName, pins["gatewayCaPin"])
+	fmt.Fprintf(&c, "[join]\nencryption_jwk = %q\nencryption_pins = %q\nsigning_pins = %q\n", known.Join.EncryptionJwk, pins["joinEncryptionPin"], pins["joinSigningPin"])
+	fmt.Fprintf(&c, "[host]\nunits = false\n[gpu]\nsource = \"sim\"\nsim_file = %q\n", p.SimFile())
+	fmt.Fprintf(&c, "[kubernetes]\nnode_name = \"node0\"\n")
+	if err := os.WriteFile(p.config(), []byte(c.String()), 0o600); err != nil {
+		return err
+	}
+	_, err = command(p.BCD, "--config", p.config(), "join", "--token-file", tokenFile)
+	return err
+}
+
+// StartServe starts the control plane and waits until it answers.
+func (p *Product) StartServe() (err error) {
+	p.serve, err = startProcess(filepath.Join(p.Dir, "serve.log"), nil, p.BetterCompute, "serve", "--home", p.home(),
+		"--listen", p.listen, "--gateway-listen", p.gateway, "--gateway-address", p.gateway)
+	if err != nil {
+		return err
+	}
+	return Eventually(10*time.Second, func() error {
+		if p.serve.Ended() {
+			return fmt.Errorf("serve ended: %s", tail(p.serve.Log))
+		}
+		return p.Call("GET", "/readyz", nil, nil)
+	})
+}
+
+// StartNode starts bcd node; it does not wait.
+func (p *Product) StartNode() (err error) {
+	p.node, err = p.AnotherNode("bcd.log")
+	return err
+}
+
+// AnotherNode starts a bcd node of the same configuration and data folder.
+func (p *Product) AnotherNode(log string) (*Process, error) {
+	return startProcess(filepath.Join(p.Dir, log), []string{"NODE_NAME=node0"}, p.BCD, "--config", p.config(), "node")
+}
+
+// KillServe ends the control plane at once, KillNode bcd.
+func (p *Product) KillServe() error { return p.serve.End(syscall.SIGKILL) }
+func (p *Product) KillNode() error  { return p.node.End(syscall.SIGKILL) }
+
+// Stop ends both politely.
+func (p *Product) Stop() error {
+	return errors.Join(p.node.End(syscall.SIGTERM), p.serve.End(syscall.SIGTERM))
+}
+
+// NodeView is the node as the API shows it.
+type NodeView struct {
+	ID, State  string
+	Connected  bool
+	GPUs       []struct{ UUID string }
+	Devices    []struct{ Atom, Class, GPU string }
+	Conditions []struct{ Type, Reason, Message string }
+}
+
+// Node is the only node there is.
+func (p *Product) Node() (*NodeView, error) {
+	var list struct{ Items []NodeView }
+	if err := p.Call("GET", "/v1/nodes", nil, &list); err != nil {
+		return nil, err
+	}
+	if len(list.Items) != 1 {
+		return nil, fmt.Errorf("%d nodes, expected 1", len(list.Items))
+	}
+	var n NodeView
+	err := p.Call("GET", "/v1/nodes/"+list.Items[0].ID, nil, &n)
+	return &n, err
+}
+
+// Reserve books for an hour.
+func (p *Product) Reserve(asks ...Ask) (*Reservation, error) {
+	var r Reservation
+	err := p.Call("POST", "/v1/reservations", map[string]any{"tenantId": p.tenant, "poolId": p.Pool, "devices": asks,
+		"duration": "1h", "binding": "kubernetes", "resources": map[string]any{"vcpu": 1, "memoryGiB": 1}}, &r)
+	return &r, err
+}
+
+// Reservation reads one again.
+func (p *Product) Reservation(id string) (*Reservation, error) {
+	var r Reservation
+	err := p.Call("GET", "/v1/reservations/"+id, nil, &r)
+	return &r, err
+}
+
+// Release gives one back.
+func (p *Product) Release(id string) error {
+	return p.Call("POST", "/v1/reservations/"+id+"/release", nil, nil)
+}
+
+// SimSet changes a simulated GPU, as `bcd sim set`.
+func (p *Product) SimSet(gpu, assignment string) error {
+	_, err := command(p.BCD, "--config", p.config(), "sim", "set", gpu, assignment)
+	return err
+}
+
+func tail(file string) string {
+	b, _ := os.ReadFile(file)
+	if len(b) > 1500 {
+		b = b[len(b)-1500:]
+	}
+	return string(b)
+}
+
+// Logs are the ends of the logs, for a failed case.
+func (p *Product) Logs() string {
+	return "---- serve.log\n" + tail(filepath.Join(p.Dir, "serve.log")) + "\n---- bcd.log\n" + tail(filepath.Join(p.Dir, "bcd.log"))
+}
