@@ -16,7 +16,8 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/id.h"
-#include "base/vec.h"
+#include "control/core/access.h"
+#include "control/core/trust.h"
 
 #include <jansson.h>
 
@@ -28,22 +29,7 @@ struct control {
 	char replica[ID_SIZE];               /* this process: any text that no other one has */
 };
 
-/* --- who asks --- */
-
-enum control_role {
-	CONTROL_ROLE_VIEWER,   /* reads of its tenant */
-	CONTROL_ROLE_USER,     /* and reservations */
-	CONTROL_ROLE_OWNER,    /* and everything else of its tenant */
-	CONTROL_ROLE_OPERATOR, /* everything */
-};
-const char *control_role_name(enum control_role role); /* "viewer" ... */
-
-struct control_principal {
-	char key[ID_SIZE];    /* key_... */
-	char tenant[ID_SIZE]; /* ten_... */
-	enum control_role role;
-	char request[ID_SIZE]; /* the request's id, for the audit; "" if none */
-};
+/* --- who asks: struct control_principal, in core/access.h --- */
 
 /* Who has this key ("bck_...", without "Bearer ")? UNAUTHENTICATED for none (NULL or ""), an
  * unknown or a revoked one, with the same message. Leaves `request` empty for the caller to fill.
@@ -112,13 +98,6 @@ CONTROL_CALL(key_list);
 CONTROL_CALL(key_revoke);
 
 /* --- joining --- */
-
-enum control_trust {
-	CONTROL_TRUST_PLATFORM,
-	CONTROL_TRUST_TENANT_OWNED,
-	CONTROL_TRUST_TENANT_CONTROLLED, /* gets a "node-tenant" certificate */
-};
-const char *control_trust_name(enum control_trust trust); /* "tenant-owned" ... */
 
 /*
  * Makes the node's certificate inside the transaction that spends the use, so that the two happen

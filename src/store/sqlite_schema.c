@@ -148,6 +148,7 @@ static const char *const VERSION_1[] = {
 	"memory_bytes INTEGER NOT NULL, "
 	"healthy INTEGER NOT NULL, "
 	"cause TEXT NOT NULL, "
+	"since_ms INTEGER NOT NULL, "
 	"PRIMARY KEY (node, atom), "
 	"FOREIGN KEY (node, gpu) REFERENCES gpus (node, uuid), "
 	"CHECK (0 <= leaf_lo AND leaf_lo < leaf_hi AND leaf_hi <= 1024)) STRICT",
@@ -185,8 +186,9 @@ static const char *const VERSION_1[] = {
 	"bound_ms INTEGER, "
 	"releasing_ms INTEGER, "
 	"released_ms INTEGER, "
+	"lost_reason TEXT NOT NULL, "
+	"lost_ms INTEGER, "
 	"end_reason TEXT NOT NULL, "
-	"end_message TEXT NOT NULL, "
 	"created_ms INTEGER NOT NULL, "
 	"CHECK (from_ms < to_ms)) STRICT",
 

@@ -412,7 +412,7 @@ static void make_allocations(struct store_connection *connection)
 		expect_ok(
 			run_sql(connection,
 				"INSERT INTO allocations VALUES ($1, 'r', 'n', 'placed', 0, 1, 0, "
-				"0, 0, NULL, NULL, NULL, NULL, NULL, '', '', 0)",
+				"0, 0, NULL, NULL, NULL, NULL, NULL, '', NULL, '', 0)",
 				STORE_PARAMS(store_text(ids[i])), &error),
 			&error);
 }

@@ -1,0 +1,155 @@
+#include "control/core/degraded.h"
+
+#include "base/buf.h"
+#include "base/vec.h"
+#include "control/core/timestamp.h"
+
+/* In order of precedence (RES-47). */
+enum cause_kind {
+	CAUSE_BINDING_LOST,
+	CAUSE_FOREIGN_EXPOSURE,
+	CAUSE_UNREACHABLE,
+	CAUSE_ATOM_UNHEALTHY,
+};
+
+static const char *const REASONS[] = {
+	[CAUSE_BINDING_LOST] = "BindingLost",
+	[CAUSE_FOREIGN_EXPOSURE] = "ForeignGpuExposure",
+	[CAUSE_UNREACHABLE] = "NodeUnreachable",
+	[CAUSE_ATOM_UNHEALTHY] = "AtomUnhealthy",
+};
+
+struct cause {
+	enum cause_kind kind;
+	const struct degraded_allocation *allocation;
+	const struct degraded_device *device; /* CAUSE_ATOM_UNHEALTHY */
+	int64_t since_ms;
+};
+
+struct causes VEC_BODY(struct cause);
+
+static int compare_causes(const void *a, const void *b)
+{
+	const struct cause *left = a, *right = b;
+	int order;
+
+	if (left->kind != right->kind)
+		return left->kind < right->kind ? -1 : 1;
+	order = strcmp(left->allocation->node, right->allocation->node);
+	if (order != 0 || !left->device)
+		return order;
+	return strcmp(left->device->atom, right->device->atom);
+}
+
+static void list_causes(const struct degraded_allocation *allocation, struct causes *causes)
+{
+	if (!allocation->bound)
+		return;
+	if (allocation->lost_reason && *allocation->lost_reason)
+		*vec_push(causes) = (struct cause){CAUSE_BINDING_LOST, allocation, NULL,
+						   allocation->lost_since_ms};
+	if (allocation->foreign_exposure)
+		*vec_push(causes) = (struct cause){CAUSE_FOREIGN_EXPOSURE, allocation, NULL,
+						   allocation->foreign_since_ms};
+	if (allocation->unreachable)
+		*vec_push(causes) = (struct cause){CAUSE_UNREACHABLE, allocation, NULL,
+						   allocation->unreachable_since_ms};
+	for (size_t i = 0; i < allocation->devices_count; i++) {
+		const struct degraded_device *device = &allocation->devices[i];
+
+		if (!device->healthy)
+			*vec_push(causes) = (struct cause){CAUSE_ATOM_UNHEALTHY, allocation, device,
+							   device->since_ms};
+	}
+}
+
+static void describe(const struct cause *cause, struct buf *text)
+{
+	const struct degraded_allocation *allocation = cause->allocation;
+
+	switch (cause->kind) {
+	case CAUSE_BINDING_LOST:
+		buf_printf(text, "%s can't keep the binding: %s", allocation->node,
+			   allocation->lost_reason);
+		break;
+	case CAUSE_FOREIGN_EXPOSURE:
+		buf_printf(text, "GPUs exposed outside bcd on %s", allocation->node);
+		break;
+	case CAUSE_UNREACHABLE:
+		buf_printf(text, "%s has not been heard of", allocation->node);
+		break;
+	case CAUSE_ATOM_UNHEALTHY:
+		buf_printf(text, "%s on %s: %s", cause->device->atom, allocation->node,
+			   cause->device->cause && *cause->device->cause ? cause->device->cause
+									 : "unhealthy");
+		break;
+	}
+}
+
+static json_t *condition(const char *type, const char *reason, const char *message,
+			 int64_t since_ms)
+{
+	char since[TIMESTAMP_SIZE];
+
+	timestamp_format(since, (struct wall){since_ms});
+	return json_pack("{s:s, s:s, s:s, s:s}", "type", type, "reason", reason, "message", message,
+			 "since", since);
+}
+
+static void add_degraded(const struct causes *causes, json_t *conditions)
+{
+	json_t *listed, *degraded = NULL;
+
+	if (causes->count == 0)
+		return;
+	listed = json_array();
+	vec_each (causes, const struct cause *cause) {
+		CLEANUP(buf) struct buf text = {0};
+		json_t *row;
+
+		describe(cause, &text);
+		if (!degraded)
+			degraded = condition("Degraded", REASONS[cause->kind], buf_text(&text),
+					     cause->since_ms);
+		row = json_pack("{s:s, s:s, s:s}", "reason", REASONS[cause->kind], "message",
+				buf_text(&text), "node", cause->allocation->node);
+		if (cause->device)
+			json_object_set_new(row, "device", json_string(cause->device->atom));
+		json_array_append_new(listed, row);
+	}
+	json_object_set_new(degraded, "causes", listed);
+	json_array_append_new(conditions, degraded);
+}
+
+static void add_devices_held(const struct degraded_allocation *allocations, size_t count,
+			     json_t *conditions)
+{
+	CLEANUP(buf) struct buf text = {0};
+	int64_t since_ms = INT64_MAX;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!allocations[i].releasing)
+			continue;
+		buf_printf(&text, "%s%s", text.length ? ", " : "pods still hold devices on ",
+			   allocations[i].node);
+		if (allocations[i].releasing_since_ms < since_ms)
+			since_ms = allocations[i].releasing_since_ms;
+	}
+	if (text.length > 0)
+		json_array_append_new(conditions, condition("DevicesHeld", "PodsHoldDevices",
+							    buf_text(&text), since_ms));
+}
+
+json_t *degraded_conditions(const struct degraded_allocation *allocations, size_t count)
+{
+	json_t *conditions = json_array();
+	struct causes causes = {0};
+
+	add_devices_held(allocations, count, conditions);
+	for (size_t i = 0; i < count; i++)
+		list_causes(&allocations[i], &causes);
+	vec_sort(&causes, compare_causes);
+	add_degraded(&causes, conditions);
+	vec_deinit(&causes);
+	return conditions;
+}

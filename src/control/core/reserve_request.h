@@ -1,0 +1,39 @@
+/*
+ * reserve_request: what a reservation asks for, read from its JSON (RES-1, RES-49). Pure.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "control/core/placement.h"
+
+#include <jansson.h>
+
+#define RESERVE_MIN_MS      ((int64_t)60 * 1000)
+#define RESERVE_MAX_MS      ((int64_t)366 * 24 * 60 * 60 * 1000)
+#define RESERVE_MAX_DEVICES 1024
+#define RESERVE_MAX_NEEDS   16
+#define RESERVE_MAX_VCPU    65536
+#define RESERVE_MAX_GIB     1048576
+/* A start that lies further back was meant as something else; a little is the network's. */
+#define RESERVE_LATE_MS 60000
+
+struct reserve_request {
+	const char *tenant, *pool; /* belong to the JSON, as all texts */
+	struct placement_need needs[RESERVE_MAX_NEEDS];
+	size_t needs_count;
+	int64_t duration_ms;
+	int64_t start_ms;            /* 0: counts from placement */
+	int64_t vcpus;               /* -1: the node's share */
+	int64_t memory_bytes;        /* -1: the node's share */
+	const char *idempotency_key; /* NULL if none */
+};
+
+/* `preview`: idempotencyKey is not known. */
+MUST_CHECK bool reserve_request_parse(const json_t *body, bool preview, struct wall now,
+				      struct reserve_request *ret_request, struct error *error);
+
+/* The devices as stored, [{"class","profile"?,"count"}], back into needs. False: not such a list.
+ */
+json_t *reserve_needs_pack(const struct placement_need *needs, size_t count);
+bool reserve_needs_unpack(const json_t *devices, struct placement_need needs[RESERVE_MAX_NEEDS],
+			  size_t *ret_count);
