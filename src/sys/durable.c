@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define READ_STEP 65536
+#define READ_STEP 16384
 
 static void fd_cleanup(int *fd)
 {
@@ -78,19 +78,18 @@ static bool too_large(const char *path, size_t max_size, struct error *error)
 static bool read_all(int fd, const char *path, size_t max_size, struct buf *content,
 		     struct error *error)
 {
-	for (;;) {
-		ssize_t got = read(fd, buf_extend(content, READ_STEP), READ_STEP);
-		int os = errno;
+	uint8_t step[READ_STEP];
 
-		content->length -= READ_STEP - (got > 0 ? (size_t)got : 0);
-		if (got < 0 && os == EINTR)
+	for (;;) {
+		ssize_t got = read(fd, step, sizeof step);
+
+		if (got < 0 && errno == EINTR)
 			continue;
-		if (got < 0) {
-			errno = os;
+		if (got < 0)
 			return error_os(error, "read '%s'", path);
-		}
 		if (got == 0)
 			return true;
+		buf_add(content, step, (size_t)got);
 		if (content->length > max_size) /* it grew since fstat */
 			return too_large(path, max_size, error);
 	}
