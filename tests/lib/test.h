@@ -31,8 +31,7 @@
 	do {                                                                                       \
 		if (call)                                                                          \
 			fail_msg("%s did not fail", #call);                                        \
-		assert_string_equal(error_code_name((error)->code),                                \
-				    error_code_name(wanted_code));                                 \
+		assert_string_equal(error_code_name((error)->code), error_code_name(wanted_code)); \
 		if (!strstr((error)->what, text))                                                  \
 			fail_msg("message \"%s\" lacks \"%s\"", (error)->what, text);              \
 	} while (0)

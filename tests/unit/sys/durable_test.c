@@ -1,6 +1,6 @@
 #include "sys/durable.h"
 
-#include "folder.h"
+#include "lib/folder.h"
 #include "lib/test.h"
 
 #include <sys/stat.h>

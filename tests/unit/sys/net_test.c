@@ -1,7 +1,7 @@
 #include "sys/net.h"
 
 #include "base/buf.h"
-#include "folder.h"
+#include "lib/folder.h"
 #include "lib/test.h"
 
 #include <sys/resource.h>

@@ -1,6 +1,6 @@
 #include "sys/proc.h"
 
-#include "folder.h"
+#include "lib/folder.h"
 #include "lib/test.h"
 #include "sys/durable.h"
 

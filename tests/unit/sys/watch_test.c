@@ -1,7 +1,7 @@
 #include "sys/watch.h"
 
 #include "base/buf.h"
-#include "folder.h"
+#include "lib/folder.h"
 #include "lib/test.h"
 
 #include <fcntl.h>
