@@ -1,0 +1,163 @@
+#include "cli/commands.h"
+#include "cli/help.h"
+#include "lib/test.h"
+
+#define MAX_WORDS 32
+
+static struct command_set all_commands(void)
+{
+	struct command_set set = {CLI_COMMANDS, 0};
+
+	while (CLI_COMMANDS[set.table_count])
+		set.table_count++;
+	return set;
+}
+
+/* Splits one line at spaces, in place. */
+static int split(char *line, char **words)
+{
+	int count = 0;
+
+	for (char *at = strtok_r(line, " ", &line); at; at = strtok_r(NULL, " ", &line)) {
+		assert_true(count < MAX_WORDS);
+		words[count++] = at;
+	}
+	return count;
+}
+
+/* The example's words after "better-compute" must name this row and be read by its options. */
+static void check_example_line(const struct command_set *set, const struct command *row, char *line)
+{
+	const struct option *tables[COMMAND_MAX_TABLES];
+	CLEANUP(options) struct options options = {0};
+	const struct command *found = NULL;
+	struct error error = {0};
+	char *words[MAX_WORDS];
+	int count = split(line, words), used;
+
+	if (count > 0 && str_equal(words[0], "source"))
+		return; /* a shell's line around one of ours */
+	assert_true(count > 1);
+	assert_string_equal(words[0], "better-compute");
+	expect_ok(command_find(set, count - 1, words + 1, &found, &used, &error), &error);
+	assert_ptr_equal(found, row);
+	expect_ok(options_parse(tables, command_tables(row, tables), count - 1 - used,
+				words + 1 + used, &options, &error),
+		  &error);
+	assert_true((int)options.operand_count >= row->min_operands);
+	assert_true(row->max_operands == COMMAND_MANY ||
+		    (int)options.operand_count <= row->max_operands);
+}
+
+static void test_every_row_is_whole(void **state)
+{
+	struct command_set set = all_commands();
+
+	(void)state;
+	for (size_t i = 0; i < set.table_count; i++) {
+		for (const struct command *row = set.tables[i]; row->noun; row++) {
+			assert_non_null(row->summary);
+			assert_non_null(row->run);
+			assert_non_null(row->example);
+			assert_true(row->summary[strlen(row->summary) - 1] != '.');
+			assert_true((row->min_operands > 0 || row->max_operands != 0) ==
+				    (row->operands != NULL));
+			assert_true(row->flags & COMMAND_API ||
+				    !(row->flags & (COMMAND_CREATES | COMMAND_CHANGES)));
+			char *example = mem_strdup(row->example);
+			for (char *rest = example, *line; (line = strtok_r(rest, "\n", &rest));)
+				check_example_line(&set, row, line);
+			free(example);
+		}
+	}
+}
+
+static void test_every_change_can_be_tried_dry(void **state)
+{
+	static const char *const changing[] = {"create", "update", "archive",
+					       "revoke", "retire", "cancel"};
+	struct command_set set = all_commands();
+
+	(void)state;
+	for (size_t i = 0; i < set.table_count; i++) {
+		for (const struct command *row = set.tables[i]; row->noun; row++) {
+			bool changes =
+				str_equal(row->noun, "reserve") || str_equal(row->noun, "release");
+			for (size_t k = 0; row->verb && k < ARRAY_SIZE(changing); k++)
+				changes |= str_equal(row->verb, changing[k]);
+			assert_int_equal((row->flags & COMMAND_CHANGES) != 0, changes);
+		}
+	}
+}
+
+static void test_finding(void **state)
+{
+	static const struct {
+		const char *words[2], *what;
+	} bad[] = {
+		{{"resreve", NULL}, "unknown command 'resreve' (did you mean 'reserve'?)"},
+		{{"pools", "crate"},
+		 "unknown command 'pools crate' (did you mean 'pools create'?)"},
+		{{"xyzzy", NULL}, "unknown command 'xyzzy'"},
+		{{"pools", "frobnicate"}, "unknown command 'pools frobnicate'"},
+	};
+	struct command_set set = all_commands();
+	const struct command *row;
+	struct error error = {0};
+	int used;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		expect_error(command_find(&set, bad[i].words[1] ? 2 : 1, (char **)bad[i].words,
+					  &row, &used, &error),
+			     &error, ERROR_INVALID_INPUT, bad[i].what);
+	expect_ok(command_find(&set, 1, (char *[]){"pools"}, &row, &used, &error), &error);
+	assert_string_equal(row->verb, "list");
+	assert_int_equal(used, 1);
+	expect_ok(command_find(&set, 2, (char *[]){"pools", "-o"}, &row, &used, &error), &error);
+	assert_string_equal(row->verb, "list");
+	assert_int_equal(used, 1);
+	expect_ok(
+		command_find(&set, 3, (char *[]){"release", "rsv_1", "rsv_2"}, &row, &used, &error),
+		&error);
+	assert_int_equal(used, 1);
+}
+
+static void test_help_names_everything(void **state)
+{
+	struct command_set set = all_commands();
+	CLEANUP(buf) struct buf daily = {0}, all = {0}, man = {0}, markdown = {0};
+
+	(void)state;
+	help_daily(&daily, &set);
+	help_all(&all, &set);
+	help_man(&man, &set);
+	help_markdown(&markdown, &set);
+	for (size_t i = 0; i < set.table_count; i++) {
+		for (const struct command *row = set.tables[i]; row->noun; row++) {
+			CLEANUP(buf) struct buf name = {0};
+			command_name(&name, row);
+			assert_non_null(strstr(buf_text(&all), buf_text(&name)));
+			assert_non_null(strstr(buf_text(&markdown), buf_text(&name)));
+		}
+	}
+	assert_non_null(strstr(buf_text(&daily), "reserve"));
+	assert_null(strstr(buf_text(&daily), "join-tokens"));
+	assert_non_null(strstr(buf_text(&man), "\\fB\\-\\-gpus\\fR \\fIN\\fR"));
+	for (const char *line = buf_text(&man); line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		assert_true(*line != '\'');
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_row_is_whole),
+		cmocka_unit_test(test_every_change_can_be_tried_dry),
+		cmocka_unit_test(test_finding),
+		cmocka_unit_test(test_help_names_everything),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,144 @@
+#include "cli/table.h"
+#include "lib/test.h"
+
+static const struct table_column COLUMNS[] = {{"ID", TABLE_ID},
+					      {"STATE", 0},
+					      {"N", TABLE_RIGHT},
+					      {"WHERE", TABLE_WIDE},
+					      {"NOTE", TABLE_FLEX}};
+
+static void fill(struct table *table)
+{
+	table_init(table, COLUMNS, ARRAY_SIZE(COLUMNS));
+	const char *const rows[][5] = {
+		{"rsv_01kb7aaaaaaaaaaaaaaaaaaaaa1", "active", "2", "here", ""},
+		{"rsv_01kb7aaaaaaaaaaaaaaaaaaaaa2", "released", "16", "there",
+		 "DevicesHeld: pod train/worker-3 holds 2 GPUs"},
+	};
+	for (size_t i = 0; i < 2; i++) {
+		for (size_t k = 0; k < 5; k++)
+			table_cell(table, rows[i][k]);
+	}
+}
+
+static void assert_rendered(const struct table *table, size_t width, bool wide, const char *wanted)
+{
+	CLEANUP(buf) struct buf text = {0};
+
+	table_render(table, width, wide, &text);
+	assert_string_equal(buf_text(&text), wanted);
+}
+
+static void test_whole_without_a_terminal(void **state)
+{
+	CLEANUP(table) struct table table;
+
+	(void)state;
+	fill(&table);
+	assert_rendered(&table, 0, false,
+			"ID                               STATE      N  NOTE\n"
+			"rsv_01kb7aaaaaaaaaaaaaaaaaaaaa1  active     2  -\n"
+			"rsv_01kb7aaaaaaaaaaaaaaaaaaaaa2  released  16  DevicesHeld: pod "
+			"train/worker-3 holds 2 GPUs\n");
+}
+
+static void test_wide_shows_all_columns_uncut(void **state)
+{
+	CLEANUP(table) struct table table;
+
+	(void)state;
+	fill(&table);
+	assert_rendered(&table, 20, true,
+			"ID                               STATE      N  WHERE  NOTE\n"
+			"rsv_01kb7aaaaaaaaaaaaaaaaaaaaa1  active     2  here   -\n"
+			"rsv_01kb7aaaaaaaaaaaaaaaaaaaaa2  released  16  there  DevicesHeld: pod "
+			"train/worker-3 holds 2 GPUs\n");
+}
+
+static void test_fits_the_terminal(void **state)
+{
+	CLEANUP(table) struct table table;
+
+	(void)state;
+	fill(&table);
+	for (size_t width = 60; width <= 120; width++) {
+		CLEANUP(buf) struct buf text = {0};
+		table_render(&table, width, false, &text);
+		for (char *line = (char *)text.data; line && *line;) {
+			char *end = strchr(line, '\n');
+			*end = '\0';
+			assert_true(table_text_width(line) <= width);
+			line = end + 1;
+		}
+	}
+}
+
+static void test_ids_stay_distinct_when_cut(void **state)
+{
+	static const struct table_column ids[] = {{"ID", TABLE_ID}, {"X", 0}};
+	CLEANUP(table) struct table table;
+
+	(void)state;
+	table_init(&table, ids, 2);
+	table_cell(&table, "rsv_01kb7aaaaaaaaaaaaaaaaaaaaa");
+	table_cell(&table, "long enough to need the room");
+	table_cell(&table, "rsv_01kb7aaaaaazzzzzzzzzzzzzzz");
+	table_cell(&table, "b");
+	assert_rendered(&table, 40, false,
+			"ID                 X\n"
+			"rsv_01kb7aaaaaaa…  long enough to need the room\n"
+			"rsv_01kb7aaaaaaz…  b\n");
+}
+
+static void test_flexible_text_is_cut_with_a_mark(void **state)
+{
+	static const struct table_column flex[] = {{"A", TABLE_FLEX}};
+	CLEANUP(table) struct table table;
+
+	(void)state;
+	table_init(&table, flex, 1);
+	table_cell(&table, "größer als gedacht");
+	assert_rendered(&table, 10, false, "A\ngrößer al…\n");
+}
+
+static void test_foreign_text_cannot_move_the_cursor(void **state)
+{
+	static const struct {
+		const char *text, *shown;
+	} cases[] = {
+		{"a\033[31mb", "a?[31mb"},
+		{"a\nb\tc", "a?b?c"},
+		{"\x7f", "?"},
+		{"\xc2\x9b"
+		 "31m",
+		 "??31m"},
+		{"\xff\xfe", "??"},
+		{"\xe2\x82", "??"},
+		{"gr\xc3\xb6\xc3\x9f"
+		 "er",
+		 "größer"},
+		{"…×·", "…×·"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char *text = mem_strdup(cases[i].text);
+		table_sanitize(text);
+		assert_string_equal(text, cases[i].shown);
+		free(text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_whole_without_a_terminal),
+		cmocka_unit_test(test_wide_shows_all_columns_uncut),
+		cmocka_unit_test(test_fits_the_terminal),
+		cmocka_unit_test(test_ids_stay_distinct_when_cut),
+		cmocka_unit_test(test_flexible_text_is_cut_with_a_mark),
+		cmocka_unit_test(test_foreign_text_cannot_move_the_cursor),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,170 @@
+#include "cli/booking.h"
+#include "cli/noun.h"
+#include "cli/output.h"
+#include "cli/view.h"
+#include "lib/test.h"
+
+static json_t *tree(const char *text)
+{
+	struct error error = {0};
+	json_t *root = NULL;
+
+	expect_ok(tree_parse(text, strlen(text), 1 << 20, "test", &root, &error), &error);
+	return root;
+}
+
+static void test_devices_and_gpus(void **state)
+{
+	CLEANUP(arena) struct arena arena = {0};
+	CLEANUP(tree)
+	json_t *devices = tree("[{\"class\":\"gpu\",\"count\":1},"
+			       "{\"class\":\"gpu.mig\",\"profile\":\"1g.10gb\","
+			       "\"count\":2}]");
+	CLEANUP(tree)
+	json_t *node = tree("{\"simulated\":true,\"gpus\":[{\"model\":\"H100\"},"
+			    "{\"model\":\"A100\"},{\"model\":\"H100\"}]}");
+
+	(void)state;
+	assert_string_equal(view_devices(&arena, devices), "1 gpu + 2 gpu.mig 1g.10gb");
+	assert_string_equal(view_gpus(&arena, node), "2 × H100, 1 × A100 simulated");
+	assert_string_equal(view_atom(&arena, "gpu/6f1c0000-aaaa-bbbb-cccc-000000000001/gi3/ci0"),
+			    "gpu/6f1c0000…/gi3/ci0");
+}
+
+static void test_reasons_and_conditions(void **state)
+{
+	CLEANUP(arena) struct arena arena = {0};
+	CLEANUP(tree)
+	json_t *reasons = tree("[{\"reason\":\"DevicesBusy\",\"nodes\":9},"
+			       "{\"reason\":\"Trust\",\"nodes\":[\"node_1\"]}]");
+	CLEANUP(tree)
+	json_t *held = tree("{\"state\":\"released\",\"conditions\":[{\"type\":"
+			    "\"DevicesHeld\",\"message\":\"pod a/b holds 2\"}]}");
+
+	(void)state;
+	assert_string_equal(view_reasons(&arena, reasons),
+			    "DevicesBusy (9 nodes) · Trust (1 node)");
+	assert_null(view_reasons(&arena, NULL));
+	assert_string_equal(view_conditions(&arena, json_object_get(held, "conditions")),
+			    "DevicesHeld: pod a/b holds 2");
+	assert_true(view_has_condition(held, "DevicesHeld"));
+	assert_false(view_has_condition(held, "Held"));
+}
+
+static void test_when_waiting_is_over(void **state)
+{
+	static const struct {
+		const char *reservation;
+		bool active, released;
+	} cases[] = {
+		{"{\"state\":\"pending\"}", false, false},
+		{"{\"state\":\"active\",\"allocations\":[{\"state\":\"bound\"}]}", true, false},
+		{"{\"state\":\"released\",\"allocations\":[{\"state\":\"releasing\"}]}", false,
+		 false},
+		{"{\"state\":\"released\",\"allocations\":[{\"state\":\"released\"}],"
+		 "\"conditions\":[{\"type\":\"DevicesHeld\"}]}",
+		 false, false},
+		{"{\"state\":\"released\",\"allocations\":[{\"state\":\"released\"},"
+		 "{\"state\":\"failed\"}],\"conditions\":[]}",
+		 false, true},
+		{"{\"state\":\"expired\",\"allocations\":[]}", false, true},
+		{"{}", false, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		CLEANUP(tree) json_t *reservation = tree(cases[i].reservation);
+		assert_int_equal(booking_reached(reservation, BOOKING_ACTIVE), cases[i].active);
+		assert_int_equal(booking_reached(reservation, BOOKING_RELEASED), cases[i].released);
+	}
+}
+
+static void test_fields_lines(void **state)
+{
+	CLEANUP(buf) struct buf text = {0};
+	CLEANUP(tree)
+	json_t *object = tree("{\"id\":\"pool_1\",\"policy\":{\"kubernetes\":{\"gpuApi\":\"dra\"}},"
+			      "\"taints\":[\"a\",\"b\"],\"list\":[{\"x\":1},{\"x\":2}],"
+			      "\"createdAt\":\"2026-11-29T23:33:20.000Z\",\"bad\":\"\\u001b[2J\"}");
+
+	(void)state;
+	view_fields(&text, object, (struct wall){INT64_C(1795995200000) + 60000});
+	assert_string_equal(buf_text(&text),
+			    "id                        pool_1\n"
+			    "policy.kubernetes.gpuApi  dra\n"
+			    "taints                    a, b\n"
+			    "list[0].x                 1\n"
+			    "list[1].x                 2\n"
+			    "createdAt                 2026-11-29 23:33 UTC (1 min ago)\n"
+			    "bad                       ?[2J\n");
+}
+
+static void test_names_and_prefixes(void **state)
+{
+	const struct noun *pools = noun_get(NOUN_POOL), *reservations = noun_get(NOUN_RESERVATION);
+	CLEANUP(tree)
+	json_t *items = tree("[{\"id\":\"pool_01kb7a\",\"name\":\"h100\"},"
+			     "{\"id\":\"pool_01kb7b\",\"name\":\"a100\"},"
+			     "{\"id\":\"pool_01kb8c\",\"name\":\"01kb7a\"}]");
+	CLEANUP(tree) json_t *empty = tree("[]");
+	struct error error = {0};
+	const char *id;
+
+	(void)state;
+	expect_ok(noun_match(pools, items, "h100", &id, &error), &error);
+	assert_string_equal(id, "pool_01kb7a");
+	expect_ok(noun_match(pools, items, "pool_01kb8", &id, &error), &error);
+	assert_string_equal(id, "pool_01kb8c");
+	expect_ok(noun_match(pools, items, "pool_01kb8…", &id, &error), &error);
+	expect_ok(noun_match(pools, items, "01kb7b", &id, &error), &error);
+	assert_string_equal(id, "pool_01kb7b");
+	/* A whole name wins over the beginning of another's id. */
+	expect_ok(noun_match(pools, items, "01kb7a", &id, &error), &error);
+	assert_string_equal(id, "pool_01kb8c");
+	expect_error(noun_match(pools, items, "pool_01kb7", &id, &error), &error,
+		     ERROR_INVALID_INPUT, "could be 2: pool_01kb7a, pool_01kb7b");
+	expect_error(noun_match(pools, items, "h10", &id, &error), &error, ERROR_NOT_FOUND,
+		     "pool \"h10\" not found (did you mean \"h100\"?)");
+	expect_error(noun_match(pools, items, "", &id, &error), &error, ERROR_NOT_FOUND,
+		     "not found");
+	expect_error(noun_match(reservations, empty, "rsv_1", &id, &error), &error, ERROR_NOT_FOUND,
+		     "reservation \"rsv_1\" not found");
+	assert_non_null(strstr(error.hint, "better-compute reserve"));
+}
+
+static void test_yaml(void **state)
+{
+	static const struct {
+		const char *json, *yaml;
+	} cases[] = {
+		{"{\"a\":1,\"b\":\"word\",\"c\":\"no\",\"d\":\"1.5\",\"e\":null,\"f\":true}",
+		 "a: 1\nb: word\nc: \"no\"\nd: \"1.5\"\ne: null\nf: true\n"},
+		{"{\"a\":{\"b\":[]},\"c\":[1,{\"d\":2,\"e\":{\"f\":\"x y\"}},[3,4]]}",
+		 "a:\n  b: []\nc:\n  - 1\n  - d: 2\n    e:\n      f: \"x y\"\n  - - 3\n    - 4\n"},
+		{"{\"a: b\":\"line\\nbreak\",\"y\":\"~\"}",
+		 "\"a: b\": \"line\\nbreak\"\n\"y\": \"~\"\n"},
+		{"[]", "[]\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		CLEANUP(tree) json_t *value = tree(cases[i].json);
+		CLEANUP(buf) struct buf text = {0};
+		output_yaml(&text, value);
+		assert_string_equal(buf_text(&text), cases[i].yaml);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_devices_and_gpus),
+		cmocka_unit_test(test_reasons_and_conditions),
+		cmocka_unit_test(test_when_waiting_is_over),
+		cmocka_unit_test(test_fields_lines),
+		cmocka_unit_test(test_names_and_prefixes),
+		cmocka_unit_test(test_yaml),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
