@@ -1,0 +1,526 @@
+#include "serve/listener.h"
+
+#include "base/vec.h"
+#include "serve/workers.h"
+#include "sys/clock.h"
+#include "sys/log.h"
+#include "sys/random.h"
+
+#include <arpa/inet.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ADDRESS_SIZE 128
+#define BACKLOG      1024
+#define SWEEP_MS     1000
+#define TLS_PRIORITY "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+
+/* One open connection. */
+struct peer {
+	struct listener *listener;
+	int socket;
+	char *target;         /* of the request under way, as it came */
+	bool busy;            /* its request is complete: the time is ours now */
+	struct mono deadline; /* when it must be, while not busy */
+};
+
+/* One request, from its first header to the end of its answer. It is also the worker's job: while
+ * the connection is suspended nobody but the worker touches it. */
+struct exchange {
+	struct listener *listener;
+	struct MHD_Connection *connection;
+	struct peer *peer;
+	struct request request;
+	struct response response;
+	struct buf body;
+	bool too_large, answered;
+};
+
+struct peer_list VEC_BODY(struct peer *);
+
+struct listener {
+	struct loop *loop;
+	struct MHD_Daemon *daemon;
+	const struct router *router;
+	struct workers *workers;
+	loop_fn *on_change;
+	void *change_arg;
+	struct loop_poll *poll;
+	struct loop_timer *timer; /* when the library wants to run again */
+	struct loop_timer *sweep;
+	struct loop_defer *run;
+	struct peer_list peers;
+	char address[ADDRESS_SIZE];
+	bool draining;
+	loop_fn *on_drained;
+	void *drained_arg;
+};
+
+/* --- addresses --- */
+
+struct address {
+	struct sockaddr_storage storage;
+	socklen_t length;
+};
+
+static bool parse_address(const char *text, struct address *ret_address, struct error *error)
+{
+	struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
+				 .ai_socktype = SOCK_STREAM};
+	struct addrinfo *found = NULL;
+	const char *colon = strrchr(text, ':');
+	char host[ADDRESS_SIZE];
+	size_t length = colon ? (size_t)(colon - text) : 0;
+
+	if (length >= 2 && text[0] == '[' && text[length - 1] == ']') {
+		text++;
+		length -= 2;
+	}
+	if (length == 0 || length >= sizeof host)
+		return error_set(error, ERROR_INVALID_INPUT, "'%.100s' is not ADDRESS:PORT", text);
+	memcpy(host, text, length);
+	host[length] = '\0';
+	if (getaddrinfo(host, colon + 1, &hints, &found) != 0) {
+		error_set(error, ERROR_INVALID_INPUT, "'%.100s' is not ADDRESS:PORT", text);
+		return error_hint(error, "Give a numeric address, such as 127.0.0.1:7480.");
+	}
+	memcpy(&ret_address->storage, found->ai_addr, found->ai_addrlen);
+	ret_address->length = found->ai_addrlen;
+	freeaddrinfo(found);
+	return true;
+}
+
+bool listener_is_loopback(const char *text)
+{
+	struct address address;
+	struct error ignored;
+
+	if (!parse_address(text, &address, &ignored))
+		return false;
+	if (address.storage.ss_family == AF_INET) {
+		const struct sockaddr_in *v4 = (const void *)&address.storage;
+
+		return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+	}
+	return address.storage.ss_family == AF_INET6 &&
+	       IN6_IS_ADDR_LOOPBACK(
+		       &((const struct sockaddr_in6 *)(const void *)&address.storage)->sin6_addr);
+}
+
+static bool describe(int fd, char out[ADDRESS_SIZE], struct error *error)
+{
+	struct sockaddr_storage bound;
+	socklen_t length = sizeof bound;
+	char host[64], port[8];
+
+	if (getsockname(fd, (struct sockaddr *)&bound, &length) != 0 ||
+	    getnameinfo((struct sockaddr *)&bound, length, host, sizeof host, port, sizeof port,
+			NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+		return error_os(error, "name the API's socket");
+	snprintf(out, ADDRESS_SIZE, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
+	return true;
+}
+
+static bool listen_on(const char *text, int *ret_fd, char out[ADDRESS_SIZE], struct error *error)
+{
+	struct address address;
+	const int on = 1;
+	int fd;
+
+	if (!parse_address(text, &address, error))
+		return false;
+	fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return error_os(error, "make a socket for '%s'", text);
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+	    bind(fd, (struct sockaddr *)&address.storage, address.length) != 0 ||
+	    listen(fd, BACKLOG) != 0) {
+		error_os(error, "listen on '%s'", text);
+		close(fd);
+		return false;
+	}
+	if (!describe(fd, out, error)) {
+		close(fd);
+		return false;
+	}
+	*ret_fd = fd;
+	return true;
+}
+
+/* --- driving the library --- */
+
+static void run(void *arg)
+{
+	struct listener *listener = arg;
+	MHD_UNSIGNED_LONG_LONG wait_ms;
+
+	MHD_run(listener->daemon);
+	if (MHD_get_timeout(listener->daemon, &wait_ms) == MHD_YES)
+		loop_timer_start(listener->timer, (int64_t)wait_ms);
+	else
+		loop_timer_stop(listener->timer);
+}
+
+static void on_readable(void *arg, int events)
+{
+	(void)events;
+	run(arg);
+}
+
+static void tell_drained(struct listener *listener)
+{
+	loop_fn *fn = listener->on_drained;
+
+	for (size_t i = 0; i < listener->peers.count; i++) {
+		if (listener->peers.items[i]->busy)
+			return;
+	}
+	listener->on_drained = NULL;
+	if (fn)
+		fn(listener->drained_arg);
+}
+
+/* A connection whose request isn't complete in time is shut; the library sees its end. */
+static void on_sweep(void *arg)
+{
+	struct listener *listener = arg;
+	struct mono now = loop_now(listener->loop);
+
+	for (size_t i = 0; i < listener->peers.count; i++) {
+		struct peer *peer = listener->peers.items[i];
+
+		if (!peer->busy && (listener->draining || mono_until(now, peer->deadline) <= 0))
+			shutdown(peer->socket, SHUT_RDWR);
+	}
+	if (listener->draining)
+		tell_drained(listener);
+	loop_timer_start(listener->sweep, SWEEP_MS);
+}
+
+static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
+			  enum MHD_ConnectionNotificationCode code)
+{
+	struct listener *listener = cls;
+	struct peer *peer;
+
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		peer = mem_alloc(sizeof *peer);
+		peer->listener = listener;
+		peer->socket =
+			MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)
+				->connect_fd;
+		peer->deadline = mono_after(loop_now(listener->loop), LISTENER_REQUEST_MS);
+		*vec_push(&listener->peers) = peer;
+		*context = peer;
+		return;
+	}
+	peer = *context;
+	for (size_t i = 0; i < listener->peers.count; i++) {
+		if (listener->peers.items[i] == peer) {
+			vec_remove(&listener->peers, i);
+			break;
+		}
+	}
+	free(peer->target);
+	free(peer);
+}
+
+static struct peer *peer_of(struct MHD_Connection *connection)
+{
+	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+		->socket_context;
+}
+
+/* The only place that shows the target before it is decoded. */
+static void *on_target(void *cls, const char *target, struct MHD_Connection *connection)
+{
+	struct peer *peer = peer_of(connection);
+
+	(void)cls;
+	free(peer->target);
+	peer->target = mem_strdup(target);
+	return NULL;
+}
+
+static void on_completed(void *cls, struct MHD_Connection *connection, void **context,
+			 enum MHD_RequestTerminationCode code)
+{
+	struct exchange *exchange = *context;
+
+	(void)cls, (void)connection, (void)code;
+	if (!exchange)
+		return;
+	exchange->peer->busy = false;
+	exchange->peer->deadline =
+		mono_after(loop_now(exchange->listener->loop), LISTENER_REQUEST_MS);
+	buf_deinit(&exchange->body);
+	response_deinit(&exchange->response);
+	free(exchange);
+	*context = NULL;
+}
+
+/* --- requests and answers --- */
+
+static void add_header(struct MHD_Response *out, const char *name, const char *value)
+{
+	if (MHD_add_response_header(out, name, value) != MHD_YES)
+		abort(); /* out of memory: names and values are our own */
+}
+
+static enum MHD_Result send_answer(struct exchange *exchange)
+{
+	struct response *response = &exchange->response;
+	struct MHD_Response *out = MHD_create_response_from_buffer(
+		response->body.length, response->body.data, MHD_RESPMEM_MUST_COPY);
+	enum MHD_Result result;
+	char seconds[16];
+
+	if (!out)
+		abort();
+	add_header(out, MHD_HTTP_HEADER_CONTENT_TYPE, response->content_type);
+	add_header(out, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+	add_header(out, "X-Request-Id", exchange->request.id);
+	if (response->allow[0])
+		add_header(out, MHD_HTTP_HEADER_ALLOW, response->allow);
+	if (response->status == 401)
+		add_header(out, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+	if (response->retry_after_s) {
+		snprintf(seconds, sizeof seconds, "%d", response->retry_after_s);
+		add_header(out, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
+	}
+	if (exchange->listener->draining)
+		add_header(out, MHD_HTTP_HEADER_CONNECTION, "close");
+	result = MHD_queue_response(exchange->connection, (unsigned)response->status, out);
+	MHD_destroy_response(out);
+	exchange->peer->busy = true; /* what is left is to be written */
+	return result;
+}
+
+static enum MHD_Result refuse(struct exchange *exchange, int status, enum error_code code,
+			      const char *why)
+{
+	struct error error;
+
+	error_set(&error, code, "%s", why);
+	response_http_error(&exchange->response, status, &error, exchange->request.id);
+	return send_answer(exchange);
+}
+
+static void work(void *job, struct control *control)
+{
+	struct exchange *exchange = job;
+
+	router_answer(exchange->listener->router, control, &exchange->request, &exchange->response);
+}
+
+static bool changed(const struct exchange *exchange)
+{
+	return !str_equal(exchange->request.method, "GET") &&
+	       !str_equal(exchange->request.method, "HEAD") && exchange->response.status < 300;
+}
+
+/* Until it is resumed, libmicrohttpd keeps a suspended connection whatever its peer does. */
+static void on_answered(void *context, void *job)
+{
+	struct listener *listener = context;
+	struct exchange *exchange = job;
+	struct error error;
+
+	if (exchange->response.status == 0) {
+		error_set(&error, ERROR_UNAVAILABLE, "the control plane is stopping");
+		response_error(&exchange->response, &error, exchange->request.id);
+	}
+	exchange->answered = true;
+	MHD_resume_connection(exchange->connection);
+	loop_defer_arm(listener->run);
+	if (changed(exchange) && !listener->draining)
+		listener->on_change(listener->change_arg);
+}
+
+static struct exchange *begin(struct listener *listener, struct MHD_Connection *connection,
+			      const char *method)
+{
+	struct exchange *exchange = mem_alloc(sizeof *exchange);
+	struct peer *peer = peer_of(connection);
+
+	exchange->listener = listener;
+	exchange->connection = connection;
+	exchange->peer = peer;
+	exchange->request = (struct request){
+		.method = method,
+		.target = peer->target,
+		.authorization = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+							     MHD_HTTP_HEADER_AUTHORIZATION),
+		.content_type = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+							    MHD_HTTP_HEADER_CONTENT_TYPE),
+	};
+	random_id(exchange->request.id, "req", clock_wall());
+	return exchange;
+}
+
+/* A length that is announced too large is refused before anything of it is read. */
+static bool announced_too_large(struct MHD_Connection *connection)
+{
+	const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+							 MHD_HTTP_HEADER_CONTENT_LENGTH);
+
+	return length && strtoull(length, NULL, 10) > ROUTER_MAX_BODY;
+}
+
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
+				  const char *method, const char *version, const char *data,
+				  size_t *size, void **context)
+{
+	struct listener *listener = cls;
+	struct exchange *exchange = *context;
+
+	(void)url, (void)version;
+	if (!exchange) {
+		*context = exchange = begin(listener, connection, method);
+		if (strlen(exchange->request.target) > ROUTER_MAX_TARGET)
+			return refuse(exchange, 414, ERROR_INVALID_INPUT, "the path is too long");
+		if (announced_too_large(connection))
+			return refuse(exchange, 413, ERROR_INVALID_INPUT,
+				      "the request body is over 1048576 bytes");
+		return MHD_YES;
+	}
+	if (*size > 0) {
+		if (exchange->body.length + *size > ROUTER_MAX_BODY)
+			exchange->too_large = true;
+		else
+			buf_add(&exchange->body, data, *size);
+		*size = 0;
+		return MHD_YES;
+	}
+	if (exchange->answered)
+		return send_answer(exchange);
+	if (exchange->too_large)
+		return refuse(exchange, 413, ERROR_INVALID_INPUT,
+			      "the request body is over 1048576 bytes");
+	exchange->request.body = exchange->body.data;
+	exchange->request.body_length = exchange->body.length;
+	if (router_answer_early(listener->router, &exchange->request, &exchange->response))
+		return send_answer(exchange);
+	if (!workers_submit(listener->workers, work, on_answered, listener, exchange))
+		return refuse(exchange, 503, ERROR_UNAVAILABLE,
+			      "too many requests are under way: try again");
+	exchange->peer->busy = true;
+	MHD_suspend_connection(connection);
+	return MHD_YES;
+}
+
+/* --- life --- */
+
+static void log_library(void *cls, const char *format, va_list args)
+{
+	char text[256];
+
+	(void)cls;
+	vsnprintf(text, sizeof text, format, args);
+	text[strcspn(text, "\n")] = '\0';
+	log_debug("http.connection", text, NULL);
+}
+
+static struct MHD_Daemon *start(struct listener *listener, const struct listener_options *options,
+				int fd)
+{
+	struct MHD_OptionItem tls[] = {
+		{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)options->certificate_pem},
+		{MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)options->key_pem},
+		{MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)TLS_PRIORITY},
+		{MHD_OPTION_END, 0, NULL},
+	};
+	struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
+	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+
+	if (options->certificate_pem)
+		flags |= MHD_USE_TLS;
+	return MHD_start_daemon(
+		flags, 0, NULL, NULL, on_request, listener, MHD_OPTION_EXTERNAL_LOGGER, log_library,
+		NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned)LISTENER_MAX_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		LISTENER_MAX_HEADERS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)LISTENER_IDLE_S,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
+		listener, MHD_OPTION_NOTIFY_COMPLETED, on_completed, listener,
+		MHD_OPTION_URI_LOG_CALLBACK, on_target, listener, MHD_OPTION_ARRAY,
+		options->certificate_pem ? tls : none, MHD_OPTION_END);
+}
+
+bool listener_create(struct loop *loop, const struct listener_options *options,
+		     const struct router *router, struct workers *workers, loop_fn *on_change,
+		     void *arg, struct listener **ret_listener, struct error *error)
+{
+	struct listener *listener;
+	int fd;
+
+	assert(!options->certificate_pem == !options->key_pem);
+	if (!options->certificate_pem && !listener_is_loopback(options->address)) {
+		error_set(error, ERROR_INVALID_CONFIG,
+			  "'%.100s' is not a loopback address, and there plain HTTP isn't served",
+			  options->address);
+		return error_hint(error, "Give --tls-cert and --tls-key, or listen on 127.0.0.1.");
+	}
+	listener = mem_alloc(sizeof *listener);
+	*listener = (struct listener){
+		.loop = loop,
+		.router = router,
+		.workers = workers,
+		.on_change = on_change,
+		.change_arg = arg,
+	};
+	if (!listen_on(options->address, &fd, listener->address, error)) {
+		free(listener);
+		return false;
+	}
+	listener->daemon = start(listener, options, fd);
+	if (!listener->daemon) {
+		close(fd);
+		free(listener);
+		return error_set(error, ERROR_INVALID_CONFIG,
+				 "start HTTP on '%s': the certificate or its key was not taken",
+				 options->address);
+	}
+	listener->timer = loop_timer_create(loop, run, listener);
+	listener->sweep = loop_timer_create(loop, on_sweep, listener);
+	listener->run = loop_defer_create(loop, run, listener);
+	listener->poll = loop_poll_create(
+		loop, MHD_get_daemon_info(listener->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd,
+		LOOP_READABLE, on_readable, listener);
+	loop_timer_start(listener->sweep, SWEEP_MS);
+	*ret_listener = listener;
+	return true;
+}
+
+const char *listener_address(const struct listener *listener)
+{
+	return listener->address;
+}
+
+void listener_drain(struct listener *listener, loop_fn *fn, void *arg)
+{
+	int fd = MHD_quiesce_daemon(listener->daemon);
+
+	if (fd >= 0)
+		close(fd);
+	listener->draining = true;
+	listener->on_drained = fn;
+	listener->drained_arg = arg;
+	loop_timer_start(listener->sweep, 0);
+}
+
+void listener_destroy(struct listener *listener)
+{
+	if (!listener)
+		return;
+	loop_poll_destroy(listener->poll);
+	loop_timer_destroy(listener->timer);
+	loop_timer_destroy(listener->sweep);
+	loop_defer_destroy(listener->run);
+	MHD_stop_daemon(listener->daemon);
+	vec_deinit(&listener->peers);
+	free(listener);
+}

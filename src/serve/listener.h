@@ -1,0 +1,41 @@
+/*
+ * listener: the HTTP API on a socket: libmicrohttpd under the router.
+ *
+ * Owns      connections, their bounds and their ends. A request must be complete
+ *           LISTENER_REQUEST_MS after its connection was opened or the answer before it was sent,
+ *           however busily it trickles in. Plain HTTP is refused on any address but loopback.
+ * Threads   the loop's; answers are made by workers while the connection is suspended.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "serve/router.h"
+#include "sys/loop.h"
+
+struct listener;
+struct workers;
+
+#define LISTENER_MAX_CONNECTIONS 1024
+#define LISTENER_MAX_HEADERS     ((size_t)32 << 10) /* of a connection, its buffers included */
+#define LISTENER_REQUEST_MS      30000
+#define LISTENER_IDLE_S          30 /* without a byte either way */
+
+struct listener_options {
+	const char *address;         /* "127.0.0.1:7480", "[::1]:0"; port 0 takes a free one */
+	const char *certificate_pem; /* with its chain; both NULL for plain HTTP */
+	const char *key_pem;
+};
+
+/* `on_change` follows each call that changed something. `router` and `workers` are borrowed. */
+MUST_CHECK bool listener_create(struct loop *loop, const struct listener_options *options,
+				const struct router *router, struct workers *workers,
+				loop_fn *on_change, void *arg, struct listener **ret_listener,
+				struct error *error);
+const char *listener_address(const struct listener *listener); /* as bound */
+/* Takes no new connection, ends idle ones, and calls fn when every answer under way is sent. */
+void listener_drain(struct listener *listener, loop_fn *fn, void *arg);
+/* After workers_destroy(): every answer that was asked for has come back by then. */
+void listener_destroy(struct listener *listener); /* takes NULL */
+
+/* Is "ADDR:PORT" on a loopback address? */
+bool listener_is_loopback(const char *address);

@@ -1,0 +1,355 @@
+/* The API on a real socket, over a fake control plane; requests are bytes. */
+#include "serve/listener.h"
+
+#include "fake_control.h"
+#include "lib/test.h"
+#include "serve/workers.h"
+#include "store/store.h"
+#include "sys/net.h"
+
+#include <stdio.h>
+
+#define AUTH "Authorization: Bearer " FAKE_KEY "\r\n"
+#define JSON "Content-Type: application/json\r\n"
+#define HOST "Host: api\r\n"
+#define END  "Connection: close\r\n\r\n"
+
+struct world {
+	struct loop *loop;
+	struct store *store;
+	struct workers *workers;
+	struct listener *listener;
+	struct router router;
+	struct loop_timer *timeout;
+	int changes;
+	bool drained;
+};
+
+/* One connection that sends `text` and takes what comes until the end. */
+struct client {
+	struct world *world;
+	struct net_conn *conn;
+	const char *text;
+	size_t length;
+	struct buf answer;
+	bool closed;
+};
+
+static void on_timeout(void *arg)
+{
+	(void)arg;
+	fail_msg("no answer within 10 s");
+}
+
+static void on_change(void *arg)
+{
+	((struct world *)arg)->changes++;
+}
+
+static int set_up_with(void **state, size_t threads)
+{
+	struct world *world = mem_alloc(sizeof *world);
+	struct error error;
+
+	fake_reset();
+	world->loop = loop_create();
+	world->router.well_known = "{}\n";
+	expect_ok(store_open("sqlite::memory:", &world->store, &error), &error);
+	expect_ok(
+		workers_create(world->loop, world->store, "rep", threads, &world->workers, &error),
+		&error);
+	expect_ok(listener_create(world->loop, &(struct listener_options){.address = "127.0.0.1:0"},
+				  &world->router, world->workers, on_change, world,
+				  &world->listener, &error),
+		  &error);
+	world->timeout = loop_timer_create(world->loop, on_timeout, NULL);
+	loop_timer_start(world->timeout, 10000);
+	*state = world;
+	return 0;
+}
+
+static int set_up(void **state)
+{
+	return set_up_with(state, 0);
+}
+
+static int set_up_threads(void **state)
+{
+	return set_up_with(state, 2);
+}
+
+static int tear_down(void **state)
+{
+	struct world *world = *state;
+
+	loop_timer_destroy(world->timeout);
+	workers_destroy(world->workers);
+	listener_destroy(world->listener);
+	store_destroy(world->store);
+	loop_run(world->loop);
+	loop_destroy(world->loop);
+	free(world);
+	return 0;
+}
+
+static void on_data(void *arg, const uint8_t *data, size_t length)
+{
+	buf_add(&((struct client *)arg)->answer, data, length);
+}
+
+static void on_close(void *arg, const struct error *error)
+{
+	struct client *client = arg;
+
+	(void)error;
+	client->conn = NULL;
+	client->closed = true;
+	loop_stop(client->world->loop);
+}
+
+static void on_connect(void *arg, struct net_conn *conn, const struct error *error)
+{
+	static const struct net_handlers handlers = {.on_data = on_data, .on_close = on_close};
+	struct client *client = arg;
+
+	if (error)
+		fail_msg("connect: %s", error->what);
+	client->conn = conn;
+	net_start(conn, &handlers, client);
+	net_write(conn, client->text, client->length);
+}
+
+static void begin(struct client *client, struct world *world, const char *text, size_t length)
+{
+	*client = (struct client){.world = world, .text = text, .length = length};
+	net_connect_tcp(world->loop, listener_address(world->listener), on_connect, client);
+}
+
+static const char *finish(struct client *client)
+{
+	while (!client->closed)
+		loop_run(client->world->loop);
+	return buf_text(&client->answer);
+}
+
+static void client_deinit(struct client *client)
+{
+	buf_deinit(&client->answer);
+}
+
+static void check(struct world *world, const char *text, const char *const *wanted)
+{
+	struct client client;
+	const char *answer;
+
+	begin(&client, world, text, strlen(text));
+	answer = finish(&client);
+	for (; *wanted; wanted++) {
+		if (!strcasestr(answer, *wanted))
+			fail_msg("\"%s\" is not in the answer to\n%s\n%s", *wanted, text, answer);
+	}
+	client_deinit(&client);
+}
+
+#define CHECK(world, text, ...) check(world, text, (const char *const[]){__VA_ARGS__, NULL})
+
+/* --- tests --- */
+
+static void test_answers(void **state)
+{
+	struct world *world = *state;
+
+	CHECK(world, "GET /healthz HTTP/1.1\r\n" HOST END, "HTTP/1.1 200", "X-Request-Id: req_",
+	      "ok");
+	CHECK(world, "GET /v1/pools HTTP/1.1\r\n" HOST END, "HTTP/1.1 401",
+	      "WWW-Authenticate: Bearer", "UNAUTHENTICATED", "Cache-Control: no-store");
+	CHECK(world, "GET /v1/pools?limit=3 HTTP/1.1\r\n" HOST AUTH END, "HTTP/1.1 200",
+	      "application/json", "\"limit\": \"3\"");
+	CHECK(world, "DELETE /v1/pools HTTP/1.1\r\n" HOST AUTH END, "HTTP/1.1 405",
+	      "Allow: POST, GET");
+	CHECK(world, "HEAD /healthz HTTP/1.1\r\n" HOST END, "HTTP/1.1 200", "Content-Length: 3");
+	assert_int_equal(world->changes, 0);
+	CHECK(world,
+	      "POST /v1/pools HTTP/1.1\r\n" HOST AUTH JSON "Content-Length: 7\r\n" END "{\"a\":1}",
+	      "HTTP/1.1 200", "pool_create", "\"a\": 1");
+	assert_int_equal(world->changes, 1);
+	CHECK(world,
+	      "POST /v1/pools HTTP/1.1\r\n" HOST AUTH JSON "Transfer-Encoding: chunked\r\n" END
+	      "4\r\n{\"a\"\r\n3\r\n:1}\r\n0\r\n\r\n",
+	      "HTTP/1.1 200", "\"a\": 1");
+	fake.call_code = ERROR_CONFLICT;
+	CHECK(world, "POST /v1/pools HTTP/1.1\r\n" HOST AUTH JSON "Content-Length: 2\r\n" END "{}",
+	      "HTTP/1.1 409", "CONFLICT");
+	assert_int_equal(world->changes, 2);
+}
+
+static void test_keeps_alive(void **state)
+{
+	struct world *world = *state;
+
+	CHECK(world,
+	      "GET /healthz HTTP/1.1\r\n" HOST "\r\n"
+	      "POST /v1/keys HTTP/1.1\r\n" HOST AUTH JSON "Content-Length: 2\r\n\r\n{}"
+	      "GET /v1/whoami HTTP/1.1\r\n" HOST AUTH END,
+	      "ok\n", "key_create", "whoami");
+}
+
+static void test_malformed(void **state)
+{
+	struct world *world = *state;
+
+	CHECK(world, "GET /healthz HTTP/1.1\r\n" END, "HTTP/1.1 400"); /* no Host */
+	CHECK(world, "rubbish\r\n\r\n", "");
+	CHECK(world, "POST /v1/pools HTTP/1.1\r\n" HOST AUTH JSON "Content-Length: x\r\n" END,
+	      "400");
+	assert_int_equal(fake.calls, 0);
+}
+
+/* What is too large is refused, and how much is read of it is bounded. */
+static void test_too_large(void **state)
+{
+	struct world *world = *state;
+	CLEANUP(buf) struct buf text = {0};
+	struct client client;
+
+	CHECK(world, "POST /v1/pools HTTP/1.1\r\n" HOST AUTH JSON "Content-Length: 1048577\r\n" END,
+	      "HTTP/1.1 413", "over 1048576 bytes");
+	buf_add_text(&text, "POST /v1/pools HTTP/1.1\r\n" HOST AUTH JSON
+			    "Transfer-Encoding: chunked\r\n" END "100001\r\n");
+	for (size_t i = 0; i < 0x100001; i++)
+		buf_add_char(&text, ' ');
+	buf_add_text(&text, "\r\n0\r\n\r\n");
+	begin(&client, world, buf_text(&text), text.length);
+	assert_non_null(strstr(finish(&client), "HTTP/1.1 413"));
+	client_deinit(&client);
+	buf_clear(&text);
+	buf_add_text(&text, "GET /");
+	for (size_t i = 0; i < ROUTER_MAX_TARGET; i++)
+		buf_add_char(&text, 'a');
+	buf_add_text(&text, " HTTP/1.1\r\n" HOST END);
+	CHECK(world, buf_text(&text), "HTTP/1.1 414");
+	assert_int_equal(fake.calls, 0);
+}
+
+static void test_many_at_once(void **state)
+{
+	struct world *world = *state;
+	const char *text =
+		"POST /v1/pools HTTP/1.1\r\n" HOST AUTH JSON "Content-Length: 2\r\n" END "{}";
+	struct client clients[100];
+
+	for (size_t i = 0; i < ARRAY_SIZE(clients); i++)
+		begin(&clients[i], world, text, strlen(text));
+	for (size_t i = 0; i < ARRAY_SIZE(clients); i++) {
+		assert_non_null(strstr(finish(&clients[i]), "HTTP/1.1 200"));
+		client_deinit(&clients[i]);
+	}
+}
+
+static void on_drained(void *arg)
+{
+	struct world *world = arg;
+
+	world->drained = true;
+	loop_stop(world->loop);
+}
+
+static void test_drain(void **state)
+{
+	struct world *world = *state;
+	const char *text = "GET /v1/whoami HTTP/1.1\r\n" HOST AUTH END;
+	struct client idle, asking;
+
+	begin(&idle, world, "", 0);
+	begin(&asking, world, text, strlen(text));
+	while (workers_under_way(world->workers) == 0 && asking.answer.length == 0) {
+		loop_timer_start(world->timeout, 1);
+		loop_timer_stop(world->timeout);
+		loop_stop(world->loop);
+		loop_run(world->loop); /* one turn */
+	}
+	listener_drain(world->listener, on_drained, world);
+	assert_non_null(strstr(finish(&asking), "HTTP/1.1 200"));
+	(void)finish(&idle); /* is closed without waiting for a request */
+	while (!world->drained)
+		loop_run(world->loop);
+	client_deinit(&asking);
+	client_deinit(&idle);
+}
+
+/* A client that goes away while its answer is being made harms nobody. */
+static void test_vanishing(void **state)
+{
+	struct world *world = *state;
+	const char *text = "GET /v1/whoami HTTP/1.1\r\n" HOST AUTH "\r\n";
+
+	for (int i = 0; i < 50; i++) {
+		struct client client;
+
+		begin(&client, world, text, strlen(text));
+		while (!client.conn) {
+			loop_stop(world->loop);
+			loop_run(world->loop);
+		}
+		net_close(client.conn);
+		client_deinit(&client);
+	}
+	CHECK(world, "GET /healthz HTTP/1.1\r\n" HOST END, "200");
+}
+
+static void test_addresses(void **state)
+{
+	struct world *world = *state;
+	static const char *const bad[] = {
+		"", ":80", "localhost", "127.0.0.1", "127.0.0.1:x", "[::1]", "localhost:80"};
+	struct listener *listener = NULL;
+	struct error error;
+
+	assert_true(listener_is_loopback("127.0.0.1:80"));
+	assert_true(listener_is_loopback("127.9.9.9:80"));
+	assert_true(listener_is_loopback("[::1]:80"));
+	assert_false(listener_is_loopback("0.0.0.0:80"));
+	assert_false(listener_is_loopback("[::]:80"));
+	assert_false(listener_is_loopback("10.0.0.1:80"));
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		const struct listener_options options = {.address = bad[i]};
+
+		assert_false(listener_is_loopback(bad[i]));
+		assert_false(listener_create(world->loop, &options, &world->router, world->workers,
+					     on_change, world, &listener, &error));
+	}
+	expect_error(listener_create(
+			     world->loop, &(struct listener_options){.address = "0.0.0.0:0"},
+			     &world->router, world->workers, on_change, world, &listener, &error),
+		     &error, ERROR_INVALID_CONFIG, "not a loopback address");
+	expect_error(
+		listener_create(
+			world->loop,
+			&(struct listener_options){.address = listener_address(world->listener)},
+			&world->router, world->workers, on_change, world, &listener, &error),
+		&error, ERROR_INTERNAL, "listen on");
+	expect_error(listener_create(world->loop,
+				     &(struct listener_options){.address = "127.0.0.1:0",
+								.certificate_pem = "x",
+								.key_pem = "y"},
+				     &world->router, world->workers, on_change, world, &listener,
+				     &error),
+		     &error, ERROR_INVALID_CONFIG, "certificate");
+	assert_null(listener);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_answers, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_keeps_alive, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_malformed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_too_large, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_many_at_once, set_up_threads, tear_down),
+		cmocka_unit_test_setup_teardown(test_drain, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_vanishing, set_up_threads, tear_down),
+		cmocka_unit_test_setup_teardown(test_addresses, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

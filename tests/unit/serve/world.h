@@ -1,0 +1,39 @@
+/*
+ * world: a gateway on loopback with real TLS, over a fake control plane.
+ */
+#pragma once
+
+#include "fake_control.h"
+#include "lib/test.h"
+#include "pki/folder.h"
+#include "rpc/tls.h"
+#include "serve/gateway.h"
+#include "serve/workers.h"
+
+#define NODE         "node_01jd4z5x9f0123456789abcdef"
+#define OTHER        "node_01jd4z5x9f0123456789abcdeg"
+#define GATEWAY_NAME "gateway.test"
+
+struct world {
+	struct loop *loop;
+	struct store *store;
+	struct workers *workers;
+	struct join_service *join;
+	struct gateway *gateway;
+	struct pki_folder pki;
+	struct rpc_tls *tls;
+	struct loop_timer *timeout;
+	int looks;
+	bool drained, paused;
+};
+
+/* cmocka's set up and tear down of one test. */
+int world_set_up(void **state);
+int world_tear_down(void **state);
+
+/* Runs the loop until something calls loop_stop(); a test that waits over 5 s fails. */
+void world_wait(struct world *world);
+/* Runs the loop for a while in which nothing ought to happen. */
+void world_idle(struct world *world);
+/* The pin that a client of this gateway trusts. */
+void world_pin(const struct world *world, char out[PIN_SIZE]);
