@@ -1,140 +1,130 @@
+#include "lib/test.h"
 #include "text/options.h"
 
-#include "lib/test.h"
+static const char *const COLOURS[] = {"red", "green", NULL};
 
-static const char *const FORMATS[] = {"table", "json", NULL};
-
-static const struct option OWN[] = {
-	{.name = "gpus",
-	 .letter = 'g',
-	 .kind = OPTION_NUMBER,
-	 .value = "N",
-	 .help = "how many GPUs",
-	 .min = 1,
-	 .max = 64},
-	{.name = "for",
-	 .kind = OPTION_DURATION,
-	 .value = "D",
-	 .help = "how long",
-	 .min = 60000,
-	 .max = 86400000},
-	{.name = "label", .kind = OPTION_LIST, .value = "K=V", .help = "labels"},
+static const struct option FIRST[] = {
+	{"gpus", 'g', OPTION_NUMBER, "N", "how many", 1, 8, NULL},
+	{"for", 0, OPTION_DURATION, "D", "how long", 60000, 3600000, NULL},
+	{"mig", 0, OPTION_LIST, "PROFILE=N", "parts", 0, 0, NULL},
 	{0},
 };
-static const struct option COMMON[] = {
-	{.name = "output",
-	 .letter = 'o',
-	 .kind = OPTION_TEXT,
-	 .value = "FORMAT",
-	 .help = "how to print",
-	 .choices = FORMATS},
-	{.name = "wait", .letter = 'w', .kind = OPTION_FLAG, .help = "wait until it is done"},
+
+static const struct option SECOND[] = {
+	{"colour", 'c', OPTION_TEXT, "NAME", "of it", 0, 0, COLOURS},
+	{"wait", 'w', OPTION_FLAG, NULL, "until it is there", 0, 0, NULL},
 	{0},
 };
-static const struct option *const TABLES[] = {OWN, COMMON};
 
-static bool parse(struct options *options, struct error *error, ...)
+static const struct option *const TABLES[] = {FIRST, SECOND};
+
+#define PARSE(options, error, ...)                                                                 \
+	options_parse(TABLES, 2, (int)ARRAY_SIZE(((char *[]){__VA_ARGS__})),                       \
+		      (char *[]){__VA_ARGS__}, options, error)
+
+static void test_all_forms(void **state)
 {
-	char *argv[16];
-	va_list args;
-	int argc = 0;
+	CLEANUP(options) struct options options = {0};
+	struct error error = {0};
 
-	va_start(args, error);
-	while ((argv[argc] = va_arg(args, char *)))
-		argc++;
-	va_end(args);
-	return options_parse(TABLES, ARRAY_SIZE(TABLES), argc, argv, options, error);
-}
-
-static void test_all_forms(void **state UNUSED)
-{
-	struct options options;
-	struct error error;
-
-	expect_ok(parse(&options, &error, "pool", "--gpus", "2", "--for=8h", "-ojson", "-w",
-			"--label", "a=b", "--label=c=d", "--", "--gpus", NULL),
+	(void)state;
+	expect_ok(PARSE(&options, &error, "one", "--gpus", "2", "--for=1h", "-cred", "-w", "--mig",
+			"1g=2", "two", "--mig=2g=1", "-", "--", "--gpus"),
 		  &error);
 	assert_int_equal(options_number(&options, "gpus", 0), 2);
-	assert_int_equal(options_number(&options, "for", 0), 8 * 3600000);
-	assert_string_equal(options_text(&options, "output"), "json");
+	assert_int_equal(options_number(&options, "for", 0), 3600000);
+	assert_string_equal(options_text(&options, "for"), "1h");
+	assert_string_equal(options_text(&options, "colour"), "red");
 	assert_true(options_given(&options, "wait"));
-	assert_int_equal(options_value(&options, "label")->list_count, 2);
-	assert_string_equal(options_value(&options, "label")->list[1], "c=d");
-	assert_int_equal(options.operand_count, 2);
-	assert_string_equal(options.operands[0], "pool");
-	assert_string_equal(options.operands[1], "--gpus");
-	options_deinit(&options);
+	assert_int_equal(options_value(&options, "mig")->list_count, 2);
+	assert_string_equal(options_value(&options, "mig")->list[1], "2g=1");
+	assert_int_equal(options.operand_count, 4);
+	assert_string_equal(options.operands[2], "-");
+	assert_string_equal(options.operands[3], "--gpus");
+}
 
-	expect_ok(parse(&options, &error, "-g", "3", "-", NULL), &error);
-	assert_int_equal(options_number(&options, "gpus", 0), 3);
-	assert_string_equal(options.operands[0], "-");
-	assert_int_equal(options_number(&options, "for", 7), 7);
-	assert_null(options_text(&options, "output"));
+static void test_absent_values(void **state)
+{
+	CLEANUP(options) struct options options = {0};
+	struct error error = {0};
+
+	(void)state;
+	expect_ok(options_parse(TABLES, 2, 0, NULL, &options, &error), &error);
 	assert_false(options_given(&options, "wait"));
-	options_deinit(&options);
-	options_deinit(NULL);
+	assert_null(options_text(&options, "colour"));
+	assert_int_equal(options_number(&options, "gpus", 7), 7);
+	assert_int_equal(options.operand_count, 0);
 }
 
-static void expect_refused(char *first, char *second, const char *message)
+static void test_what_is_wrong_is_named(void **state)
 {
-	struct options options;
-	struct error error;
+	static const struct {
+		char *words[3];
+		int count;
+		const char *what;
+	} cases[] = {
+		{{"--gpu", "2"}, 2, "unknown option '--gpu' (did you mean '--gpus'?)"},
+		{{"--gpu=2"}, 1, "unknown option '--gpu' (did you mean '--gpus'?)"},
+		{{"-x"}, 1, "unknown option '-x'"},
+		{{"--gpus"}, 1, "--gpus needs a value: --gpus N"},
+		{{"--gpus", "0"}, 2, "--gpus: 0 is not from 1 to 8"},
+		{{"--gpus", "9"}, 2, "--gpus: 9 is not from 1 to 8"},
+		{{"--gpus", "-1"}, 2, "--gpus: '-1' is not a whole number"},
+		{{"--gpus", "2x"}, 2, "--gpus: '2x' is not a whole number"},
+		{{"--gpus", "99999999999999999999"}, 2, "is not a whole number"},
+		{{"--gpus="}, 1, "--gpus: the value is empty"},
+		{{"--gpus=1", "--gpus=2"}, 2, "--gpus is given twice"},
+		{{"--for", "59s"}, 2, "--for"},
+		{{"--colour", "blue"}, 2, "--colour: 'blue' is not one of red, green"},
+		{{"--wait=yes"}, 1, "--wait takes no value"},
+		{{"-wx"}, 1, "--wait takes no value"},
+	};
+	struct error error = {0};
 
-	expect_error(parse(&options, &error, first, second, NULL), &error, ERROR_INVALID_INPUT,
-		     message);
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct options options = {0};
+		expect_error(
+			options_parse(TABLES, 2, cases[i].count, cases[i].words, &options, &error),
+			&error, ERROR_INVALID_INPUT, cases[i].what);
+		assert_null(options.values); /* untouched */
+	}
 }
 
-static void test_wrong_use_is_named(void **state UNUSED)
+static void test_a_list_has_its_bound(void **state)
 {
-	expect_refused("--gpu", "2", "unknown option '--gpu' (did you mean '--gpus'?)");
-	expect_refused("--zebra", NULL, "unknown option '--zebra'");
-	expect_refused("-z", NULL, "unknown option '-z'");
-	expect_refused("--gpus", NULL, "--gpus needs a value");
-	expect_refused("--gpus=", NULL, "--gpus: the value is empty");
-	expect_refused("--gpus", "two", "--gpus: 'two' is not a whole number");
-	expect_refused("--gpus", "-1", "--gpus: '-1' is not a whole number");
-	expect_refused("--gpus", "0", "--gpus: 0 is not from 1 to 64");
-	expect_refused("--gpus", "65", "--gpus: 65 is not from 1 to 64");
-	expect_refused("--gpus", "9999999999999999999", "--gpus: '9999999999999999999' is not");
-	expect_refused("--gpus=1", "--gpus=1", "--gpus is given twice");
-	expect_refused("--for", "30s", "--for: '30s' is not between 1m and 1d");
-	expect_refused("--output", "xml", "--output: 'xml' is not one of table, json");
-	expect_refused("--wait=yes", NULL, "--wait takes no value");
+	char *words[OPTIONS_MAX_LIST + 1];
+	CLEANUP(options) struct options options = {0};
+	struct error error = {0};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		words[i] = "--mig=1g";
+	expect_ok(options_parse(TABLES, 2, OPTIONS_MAX_LIST, words, &options, &error), &error);
+	assert_int_equal(options_value(&options, "mig")->list_count, OPTIONS_MAX_LIST);
+	struct options more = {0};
+	expect_error(options_parse(TABLES, 2, OPTIONS_MAX_LIST + 1, words, &more, &error), &error,
+		     ERROR_INVALID_INPUT, "more than 64 times");
 }
 
-static void test_lists_are_bounded(void **state UNUSED)
+static void test_help(void **state)
 {
-	char *argv[OPTIONS_MAX_LIST + 1];
-	struct options options;
-	struct error error;
+	CLEANUP(buf) struct buf text = {0};
 
-	for (int i = 0; i <= OPTIONS_MAX_LIST; i++)
-		argv[i] = "--label=x";
-	expect_ok(
-		options_parse(TABLES, ARRAY_SIZE(TABLES), OPTIONS_MAX_LIST, argv, &options, &error),
-		&error);
-	options_deinit(&options);
-	expect_error(options_parse(TABLES, ARRAY_SIZE(TABLES), OPTIONS_MAX_LIST + 1, argv, &options,
-				   &error),
-		     &error, ERROR_INVALID_INPUT, "--label is given more than 64 times");
-}
-
-static void test_help_stands_in_one_column(void **state UNUSED)
-{
-	CLEANUP(buf) struct buf help = {0};
-
-	options_help(&help, COMMON);
-	assert_string_equal(buf_text(&help), "  -o, --output FORMAT       how to print\n"
-					     "  -w, --wait                wait until it is done\n");
+	(void)state;
+	options_help(&text, SECOND);
+	assert_string_equal(buf_text(&text), "  -c, --colour NAME         of it\n"
+					     "  -w, --wait                until it is there\n");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_forms),
-		cmocka_unit_test(test_wrong_use_is_named),
-		cmocka_unit_test(test_lists_are_bounded),
-		cmocka_unit_test(test_help_stands_in_one_column),
+		cmocka_unit_test(test_absent_values),
+		cmocka_unit_test(test_what_is_wrong_is_named),
+		cmocka_unit_test(test_a_list_has_its_bound),
+		cmocka_unit_test(test_help),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
