@@ -2,7 +2,7 @@
 
 #include "lib/test.h"
 #include "sys/durable.h"
-#include "sys/folder.h"
+#include "lib/folder.h"
 #include "text/tree.h"
 
 static void spec_write(void **state, const char *name, const char *text)
