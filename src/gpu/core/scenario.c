@@ -64,7 +64,7 @@ static bool read_nodes(json_t *tree, struct inventory_nodes *nodes, struct error
 		return false;
 	if (!object)
 		return true;
-	return field_known(object, "nodes", node_keys, error) &&
+	return tree_check_keys(object, "nodes", node_keys, error) &&
 	       read_path(object, "prefix", nodes->gpu_prefix, error) &&
 	       field_int(object, "nodes", "base", false, 0, 4096, &nodes->gpu_base, error) &&
 	       read_path(object, "control", nodes->control, error) &&
@@ -73,8 +73,7 @@ static bool read_nodes(json_t *tree, struct inventory_nodes *nodes, struct error
 	       read_path(object, "caps", nodes->caps, error);
 }
 
-/* How many eighths of a GPU a profile such as "3g.40gb" takes; 0 when it is none or doesn't fit. */
-static int32_t profile_eighths(const char *profile, int64_t memory_mib)
+int32_t scenario_profile_eighths(const char *profile, int64_t memory_mib)
 {
 	int slices, used = 0;
 	int64_t eighths;
@@ -92,10 +91,11 @@ static bool read_mig(json_t *object, const char *where, const struct scenario_gp
 {
 	struct atom_uuid uuid;
 
-	if (!field_object(object, where, error) || !field_known(object, where, mig_keys, error) ||
+	if (!field_object(object, where, error) ||
+	    !tree_check_keys(object, where, mig_keys, error) ||
 	    !read_line(object, where, "profile", true, mig->profile, sizeof mig->profile, error))
 		return false;
-	mig->size = profile_eighths(mig->profile, gpu->memory_mib);
+	mig->size = scenario_profile_eighths(mig->profile, gpu->memory_mib);
 	if (!mig->size)
 		return bad(where, "profile", "is not a profile of this GPU such as \"1g.10gb\"",
 			   error);
@@ -130,7 +130,7 @@ static bool read_migs(json_t *object, const char *where, struct scenario_gpu *gp
 	for (size_t i = 0; array && i < json_array_size(array); i++) {
 		struct scenario_mig mig = {0};
 
-		field_item_where(item, where, "mig", i);
+		tree_path_item(item, where, "mig", i);
 		if (!read_mig(json_array_get(array, i), item, gpu, &mig, error))
 			return false;
 		*vec_push(&gpu->mig) = mig;
@@ -179,7 +179,8 @@ static bool read_gpu(json_t *object, const char *where, const struct scenario *s
 	gpu->slots = SCENARIO_SLOTS_DEFAULT;
 	gpu->minor = (int32_t)scenario->gpus.count;
 	str_copy(gpu->recovery, sizeof gpu->recovery, "none");
-	if (!field_object(object, where, error) || !field_known(object, where, gpu_keys, error) ||
+	if (!field_object(object, where, error) ||
+	    !tree_check_keys(object, where, gpu_keys, error) ||
 	    !field_text(object, where, "uuid", true, uuid, sizeof uuid, error))
 		return false;
 	if (!atom_uuid_parse(uuid, &gpu->uuid))
@@ -226,7 +227,7 @@ bool scenario_read(json_t *tree, struct scenario *ret_scenario, struct error *er
 	json_t *gpus;
 
 	default_nodes(&scenario.nodes);
-	if (!field_object(tree, "", error) || !field_known(tree, "", top_keys, error) ||
+	if (!field_object(tree, "", error) || !tree_check_keys(tree, "", top_keys, error) ||
 	    !field_int(tree, "", "version", true, 1, INT32_MAX, &version, error))
 		return false;
 	if (version != SCENARIO_VERSION)
@@ -242,7 +243,7 @@ bool scenario_read(json_t *tree, struct scenario *ret_scenario, struct error *er
 		char where[FIELD_WHERE_SIZE];
 		struct scenario_gpu gpu = {0};
 
-		field_item_where(where, "", "gpus", i);
+		tree_path_item(where, "", "gpus", i);
 		if (!read_gpu(json_array_get(gpus, i), where, &scenario, &gpu, error)) {
 			vec_deinit(&gpu.mig);
 			return false;

@@ -42,7 +42,7 @@ static bool preset_error(const char *name, struct error *error)
 bool scenario_preset(const char *name, struct scenario *ret_scenario, struct error *error)
 {
 	CLEANUP(scenario) struct scenario scenario = {0};
-	CLEANUP(json)
+	CLEANUP(tree)
 	json_t *empty = json_pack("{s:i, s:s}", "version", SCENARIO_VERSION, "driver", "580.95.05");
 	const struct preset *preset = NULL;
 	int count = 0, used = 0;
@@ -158,12 +158,17 @@ static bool set_mig(struct scenario_gpu *gpu, const char *value, uint64_t fresh)
 	for (;;) {
 		struct scenario_mig *mig;
 		char profile[INVENTORY_PROFILE_SIZE], uuid[ATOM_UUID_SIZE];
+		int32_t eighths;
 		int start, used = 0;
 
 		if (sscanf(value, "%15[0-9a-z.]@%1d%n", profile, &start, &used) != 2 ||
 		    gpu->mig.count == SCENARIO_MAX_MIG)
 			return false;
+		eighths = scenario_profile_eighths(profile, gpu->memory_mib);
+		if (eighths == 0 || start + eighths > 8)
+			return false;
 		mig = vec_push(&gpu->mig);
+		mig->size = eighths;
 		str_copy(mig->profile, sizeof mig->profile, profile);
 		mig->start = start;
 		mig->gi = (int32_t)gpu->mig.count; /* 0 is the GPU as one instance */

@@ -15,10 +15,11 @@
 static bool read_text(const char *gpus, struct scenario *scenario, struct error *error)
 {
 	CLEANUP(buf) struct buf text = {0};
-	CLEANUP(json) json_t *tree = NULL;
+	CLEANUP(tree) json_t *tree = NULL;
 
 	buf_printf(&text, "{\"version\":1,\"driver\":\"580.95.05\",\"gpus\":[%s]}", gpus);
-	expect_ok(field_load(buf_text(&text), text.length, "test", &tree, error), error);
+	expect_ok(tree_parse(buf_text(&text), text.length, text.length, "test", &tree, error),
+		  error);
 	return scenario_read(tree, scenario, error);
 }
 
@@ -67,7 +68,7 @@ static void test_names_the_wrong_field(void **state)
 
 static void test_refuses_other_versions(void **state)
 {
-	CLEANUP(json) json_t *tree = json_pack("{s:i, s:s}", "version", 2, "driver", "1");
+	CLEANUP(tree) json_t *tree = json_pack("{s:i, s:s}", "version", 2, "driver", "1");
 	CLEANUP(scenario) struct scenario scenario = {0};
 	struct error error;
 

@@ -1,0 +1,254 @@
+#include "node/core/converge.h"
+
+#include "node/core/offer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void converge_plan_deinit(struct converge_plan *plan)
+{
+	if (!plan)
+		return;
+	holds_deinit(&plan->binds);
+	vec_deinit(&plan->releases);
+	vec_deinit(&plan->failures);
+}
+
+static bool fail(struct converge_plan *plan, const char *allocation, const char *reason,
+		 const char *format, ...) PRINTF(4, 5);
+
+static bool fail(struct converge_plan *plan, const char *allocation, const char *reason,
+		 const char *format, ...)
+{
+	struct converge_failure *failure = vec_push(&plan->failures);
+	va_list arguments;
+
+	str_copy(failure->allocation, sizeof failure->allocation, allocation);
+	str_copy(failure->reason, sizeof failure->reason, reason);
+	va_start(arguments, format);
+	vsnprintf(failure->message, sizeof failure->message, format, arguments);
+	va_end(arguments);
+	return false;
+}
+
+/* --- who claims a device? --- */
+
+/* What a released device takes: its part as it stands now, or all of its GPU when the instance that
+ * was released can't be found any more. */
+static struct atom_range released_range(const struct inventory *inventory,
+					const struct release_device *device)
+{
+	const struct inventory_atom *now = inventory_find_atom(inventory, &device->atom);
+
+	if (now && str_equal(now->visible, device->visible))
+		return now->range;
+	return atom_whole();
+}
+
+static bool hold_claims(const struct hold *hold, const struct inventory_atom *wanted)
+{
+	for (size_t i = 0; i < hold->devices.count; i++) {
+		const struct hold_device *device = &hold->devices.items[i];
+
+		if (atom_overlap(device->atom.gpu, device->range, wanted->atom.gpu, wanted->range))
+			return true;
+	}
+	return false;
+}
+
+static bool release_claims(const struct release_entry *entry, const struct inventory *inventory,
+			   const struct inventory_atom *wanted)
+{
+	for (size_t i = 0; !entry->reported && i < entry->devices.count; i++) {
+		const struct release_device *device = &entry->devices.items[i];
+
+		if (atom_overlap(device->atom.gpu, released_range(inventory, device),
+				 wanted->atom.gpu, wanted->range))
+			return true;
+	}
+	return false;
+}
+
+/* Who has the device, other than `allocation` itself? NULL when nobody. */
+static const char *claimant(const struct converge_view *view, const struct converge_plan *plan,
+			    const char *allocation, const struct inventory_atom *wanted)
+{
+	if (view->releases_unreadable)
+		return RELEASES_CLAIMED_BY;
+	for (size_t i = 0; i < view->holds->count; i++) {
+		const struct hold *hold = &view->holds->items[i];
+
+		if (!str_equal(hold->allocation, allocation) && hold_claims(hold, wanted))
+			return hold->allocation;
+	}
+	for (size_t i = 0; i < view->releases->entries.count; i++) {
+		const struct release_entry *entry = &view->releases->entries.items[i];
+
+		if (!str_equal(entry->allocation, allocation) &&
+		    release_claims(entry, view->inventory, wanted))
+			return entry->allocation;
+	}
+	for (size_t i = 0; i < plan->binds.count; i++)
+		if (hold_claims(&plan->binds.items[i], wanted))
+			return plan->binds.items[i].allocation;
+	return NULL;
+}
+
+/* --- binding --- */
+
+static bool check_device(const struct converge_view *view, struct converge_plan *plan,
+			 const struct spec_assignment *assignment, const struct spec_device *device,
+			 const struct inventory_atom **ret_atom)
+{
+	const struct inventory_atom *atom = inventory_find_atom(view->inventory, &device->atom);
+	const char *holder;
+	char name[ATOM_TEXT_SIZE];
+
+	atom_format(name, &device->atom);
+	if (!atom)
+		return fail(plan, assignment->allocation, "unknown-device",
+			    "%s is not on this node", name);
+	if (!str_equal(atom->visible, device->visible))
+		return fail(plan, assignment->allocation, "atom-replaced",
+			    "AtomReplaced: %s is %s now, not %s", name, atom->visible,
+			    device->visible);
+	holder = claimant(view, plan, assignment->allocation, atom);
+	if (holder)
+		return fail(plan, assignment->allocation, "overlap", "%s is claimed by %s", name,
+			    holder);
+	*ret_atom = atom;
+	return true;
+}
+
+static void add_nodes(struct hold_nodes *nodes, const struct inventory_node *from, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct hold_node *node = vec_push(nodes);
+
+		str_copy(node->path, sizeof node->path, from[i].path);
+		str_copy(node->host_path, sizeof node->host_path, from[i].host_path);
+	}
+}
+
+static void add_device(const struct inventory *inventory, struct hold *hold,
+		       const struct inventory_atom *atom)
+{
+	struct inventory_node nodes[INVENTORY_MAX_NODES];
+	struct hold_device *device = vec_push(&hold->devices);
+
+	device->atom = atom->atom;
+	device->range = atom->range;
+	str_copy(device->visible, sizeof device->visible, atom->visible);
+	add_nodes(&device->nodes, nodes, inventory_atom_nodes(inventory, &atom->atom, nodes));
+}
+
+/* What the holds and the binds so far have of the host. */
+static void booked(const struct converge_view *view, const struct converge_plan *plan,
+		   int64_t *ret_vcpus, int64_t *ret_memory)
+{
+	*ret_vcpus = *ret_memory = 0;
+	for (size_t i = 0; i < view->holds->count; i++) {
+		*ret_vcpus += view->holds->items[i].vcpus;
+		*ret_memory += view->holds->items[i].memory_bytes;
+	}
+	for (size_t i = 0; i < plan->binds.count; i++) {
+		*ret_vcpus += plan->binds.items[i].vcpus;
+		*ret_memory += plan->binds.items[i].memory_bytes;
+	}
+}
+
+static bool check_host(const struct converge_view *view, struct converge_plan *plan,
+		       const struct spec_assignment *assignment)
+{
+	int64_t vcpus, memory;
+
+	booked(view, plan, &vcpus, &memory);
+	if (view->host.vcpus && assignment->vcpus > view->host.vcpus - vcpus)
+		return fail(plan, assignment->allocation, "resources-exhausted",
+			    "%d vCPU asked for, %lld of %d are booked", (int)assignment->vcpus,
+			    (long long)vcpus, (int)view->host.vcpus);
+	if (view->host.memory_bytes && assignment->memory_bytes > view->host.memory_bytes - memory)
+		return fail(plan, assignment->allocation, "resources-exhausted",
+			    "%lld bytes of memory asked for, %lld of %lld are booked",
+			    (long long)assignment->memory_bytes, (long long)memory,
+			    (long long)view->host.memory_bytes);
+	return true;
+}
+
+static bool make_hold(const struct converge_view *view, struct converge_plan *plan,
+		      const struct spec_assignment *assignment, struct hold *hold)
+{
+	struct inventory_node nodes[INVENTORY_MAX_NODES];
+
+	for (size_t i = 0; i < assignment->devices.count; i++) {
+		const struct inventory_atom *atom;
+
+		if (!check_device(view, plan, assignment, &assignment->devices.items[i], &atom))
+			return false;
+		/* parts of one assignment may not meet either */
+		if (hold_claims(hold, atom))
+			return fail(plan, assignment->allocation, "overlap",
+				    "it names parts of one GPU that overlap");
+		add_device(view->inventory, hold, atom);
+	}
+	str_copy(hold->allocation, sizeof hold->allocation, assignment->allocation);
+	str_copy(hold->reservation, sizeof hold->reservation, assignment->reservation);
+	str_copy(hold->binding, sizeof hold->binding, assignment->binding);
+	hold->vcpus = assignment->vcpus;
+	hold->memory_bytes = assignment->memory_bytes;
+	add_nodes(&hold->common, nodes, inventory_common_nodes(view->inventory, nodes));
+	return true;
+}
+
+static void bind_assignment(const struct converge_view *view, struct converge_plan *plan,
+			    const struct spec_assignment *assignment)
+{
+	CLEANUP(hold) struct hold hold = {0};
+
+	if (*assignment->failed) /* once for a generation: the control plane places it anew */
+		return;
+	if (*assignment->problem) {
+		fail(plan, assignment->allocation, "invalid-assignment", "%s", assignment->problem);
+		return;
+	}
+	if (!check_host(view, plan, assignment) || !make_hold(view, plan, assignment, &hold))
+		return;
+	*vec_push(&plan->binds) = hold;
+	hold = (struct hold){0};
+}
+
+static bool same_devices(const struct hold *hold, const struct spec_assignment *assignment)
+{
+	if (hold->devices.count != assignment->devices.count)
+		return false;
+	for (size_t i = 0; i < hold->devices.count; i++)
+		if (!atom_equal(&hold->devices.items[i].atom, &assignment->devices.items[i].atom) ||
+		    !str_equal(hold->devices.items[i].visible,
+			       assignment->devices.items[i].visible))
+			return false;
+	return true;
+}
+
+void converge_decide(const struct converge_view *view, struct converge_plan *ret_plan)
+{
+	struct converge_plan plan = {0};
+
+	for (size_t i = 0; view->spec && view->holds && i < view->holds->count; i++) {
+		const struct hold *hold = &view->holds->items[i];
+
+		if (str_equal(hold->binding, OFFER_BINDING) &&
+		    !spec_find(view->spec, hold->allocation))
+			*vec_push(&plan.releases) = hold;
+	}
+	for (size_t i = 0; view->spec && view->holds && i < view->spec->assignments.count; i++) {
+		const struct spec_assignment *assignment = &view->spec->assignments.items[i];
+		const struct hold *hold = holds_find(view->holds, assignment->allocation);
+
+		if (!hold)
+			bind_assignment(view, &plan, assignment);
+		else if (!*assignment->failed && !same_devices(hold, assignment))
+			fail(&plan, assignment->allocation, "devices-changed",
+			     "it is bound with other devices; release it first");
+	}
+	*ret_plan = plan;
+}

@@ -1,0 +1,45 @@
+/*
+ * converge: from what is wanted and what is bound, to what is to be done.
+ *
+ * Owns      which assignment becomes a hold, which hold is released, which can't be done and why;
+ *           the claim rule (REL-4): nothing gets a device that another hold or a release that is
+ *           not reported yet has, in whole or in part.
+ * Never     ends a booking by the clock: only a Spec does. Without a readable Spec or readable
+ * holds nothing is done at all. Pure. Tests     tests/unit/node/core/converge_test.c
+ */
+#pragma once
+
+#include "node/core/release.h"
+#include "node/core/reports.h"
+#include "node/core/spec.h"
+
+struct converge_host {
+	int32_t vcpus;        /* for bookings: the machine's, less what bcd keeps for the system */
+	int64_t memory_bytes; /* 0 vcpus and memory: unknown, nothing is refused for it */
+};
+
+struct converge_view {
+	const struct spec *spec;         /* NULL: none is stored, or it is unreadable */
+	const struct holds *holds;       /* NULL: unreadable */
+	const struct releases *releases; /* never NULL */
+	bool releases_unreadable;        /* the marker is there: everything is claimed (REL-33) */
+	const struct inventory *inventory;
+	struct converge_host host;
+};
+
+struct converge_failure {
+	char allocation[ID_SIZE];
+	char reason[REPORTS_REASON_SIZE]; /* "overlap", "unknown-device", … */
+	char message[REPORTS_MESSAGE_SIZE];
+};
+
+/* Owned; `{0}` is "nothing to do". */
+struct converge_plan {
+	struct holds binds;                /* device nodes without numbers: the shell adds them */
+	VEC(const struct hold *) releases; /* borrowed from the view's holds */
+	VEC(struct converge_failure) failures;
+};
+void converge_plan_deinit(struct converge_plan *plan);
+
+/* `*ret_plan` must be empty. */
+void converge_decide(const struct converge_view *view, struct converge_plan *ret_plan);

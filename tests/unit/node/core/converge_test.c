@@ -1,0 +1,256 @@
+#include "fixture.h"
+
+struct world {
+	struct inventory inventory;
+	struct spec spec;
+	struct holds holds;
+	struct releases releases;
+	struct converge_view view;
+	struct converge_plan plan;
+};
+
+static void world_init(struct world *world)
+{
+	memset(world, 0, sizeof *world);
+	fixture_inventory(&world->inventory);
+	world->view = (struct converge_view){.spec = &world->spec,
+					     .holds = &world->holds,
+					     .releases = &world->releases,
+					     .inventory = &world->inventory};
+}
+
+static void decide(struct world *world)
+{
+	converge_plan_deinit(&world->plan);
+	memset(&world->plan, 0, sizeof world->plan);
+	converge_decide(&world->view, &world->plan);
+}
+
+static void world_deinit(struct world *world)
+{
+	converge_plan_deinit(&world->plan);
+	releases_deinit(&world->releases);
+	holds_deinit(&world->holds);
+	spec_deinit(&world->spec);
+	inventory_deinit(&world->inventory);
+}
+
+static void assign(struct world *world, const char *allocation, struct atom atom)
+{
+	struct spec_assignment *assignment = spec_find(&world->spec, allocation);
+
+	if (!assignment)
+		assignment = fixture_assignment(&world->spec, allocation);
+	fixture_assign(assignment, &world->inventory, atom);
+}
+
+static void expect_failure(struct world *world, const char *reason)
+{
+	decide(world);
+	assert_int_equal(world->plan.binds.count, 0);
+	assert_int_equal(world->plan.failures.count, 1);
+	assert_string_equal(world->plan.failures.items[0].reason, reason);
+}
+
+static void test_binds_what_is_wanted(void **state)
+{
+	struct world world;
+
+	(void)state;
+	world_init(&world);
+	assign(&world, ALC_A, fixture_gpu(&world.inventory, 0));
+	assign(&world, ALC_A, fixture_gpu(&world.inventory, 3));
+	assign(&world, ALC_B, fixture_mig(&world.inventory, 1));
+	assign(&world, ALC_C, fixture_slot(&world.inventory, 1));
+	decide(&world);
+	assert_int_equal(world.plan.binds.count, 3);
+	assert_int_equal(world.plan.failures.count, 0);
+	assert_int_equal(world.plan.binds.items[0].devices.count, 2);
+	assert_int_equal(world.plan.binds.items[0].common.count, 3);
+	/* bound already: nothing to do */
+	world.holds = world.plan.binds;
+	memset(&world.plan.binds, 0, sizeof world.plan.binds);
+	decide(&world);
+	assert_int_equal(
+		world.plan.binds.count + world.plan.releases.count + world.plan.failures.count, 0);
+	world_deinit(&world);
+}
+
+/* proves: REL-1 */
+static void test_releases_what_is_not_wanted(void **state)
+{
+	struct world world;
+	struct atom atom;
+
+	(void)state;
+	world_init(&world);
+	atom = fixture_gpu(&world.inventory, 0);
+	fixture_bind(&world.holds, &world.inventory, ALC_A, &atom, 1);
+	assign(&world, ALC_B, fixture_gpu(&world.inventory, 1));
+	decide(&world);
+	assert_int_equal(world.plan.releases.count, 1);
+	assert_string_equal(world.plan.releases.items[0]->allocation, ALC_A);
+	/* without a Spec, or without the holds, nothing is decided */
+	world.view.spec = NULL;
+	decide(&world);
+	assert_int_equal(world.plan.releases.count + world.plan.binds.count, 0);
+	world.view.spec = &world.spec;
+	world.view.holds = NULL;
+	decide(&world);
+	assert_int_equal(world.plan.releases.count + world.plan.binds.count, 0);
+	world_deinit(&world);
+}
+
+/* Of every pair of atoms: bound one, wanted the other. Refused exactly when they meet.
+ * proves: REL-4 */
+static void test_no_part_twice(void **state)
+{
+	struct world world;
+
+	(void)state;
+	world_init(&world);
+	for (size_t i = 0; i < world.inventory.atoms.count; i++)
+		for (size_t j = 0; j < world.inventory.atoms.count; j++) {
+			const struct inventory_atom *a = &world.inventory.atoms.items[i];
+			const struct inventory_atom *b = &world.inventory.atoms.items[j];
+			bool meet = atom_overlap(a->atom.gpu, a->range, b->atom.gpu, b->range);
+			struct world pair;
+
+			world_init(&pair);
+			fixture_bind(&pair.holds, &pair.inventory, ALC_A, &a->atom, 1);
+			assign(&pair, ALC_A, a->atom);
+			assign(&pair, ALC_B, b->atom);
+			decide(&pair);
+			assert_int_equal(pair.plan.binds.count, !meet);
+			if (meet) {
+				assert_string_equal(pair.plan.failures.items[0].reason, "overlap");
+				assert_non_null(strstr(pair.plan.failures.items[0].message, ALC_A));
+			}
+			/* the same when the first is only pending its release */
+			releases_add(&pair.releases, &pair.holds.items[0], (struct wall){0},
+				     (struct mono){0}, "b");
+			holds_deinit(&pair.holds);
+			memset(&pair.holds, 0, sizeof pair.holds);
+			str_copy(pair.spec.assignments.items[0].failed, SPEC_REASON_SIZE, "gone");
+			decide(&pair);
+			assert_int_equal(pair.plan.binds.count, !meet);
+			/* reported: free for others */
+			pair.releases.entries.items[0].reported = true;
+			decide(&pair);
+			assert_int_equal(pair.plan.binds.count, 1);
+			world_deinit(&pair);
+		}
+	world_deinit(&world);
+}
+
+/* Two assignments of one Spec for one GPU: the first gets it. */
+static void test_one_of_two(void **state)
+{
+	struct world world;
+
+	(void)state;
+	world_init(&world);
+	assign(&world, ALC_A, fixture_slot(&world.inventory, 1));
+	assign(&world, ALC_B, fixture_gpu(&world.inventory, 7));
+	decide(&world);
+	assert_int_equal(world.plan.binds.count, 1);
+	assert_string_equal(world.plan.failures.items[0].allocation, ALC_B);
+	world_deinit(&world);
+}
+
+static void test_failures_have_reasons(void **state)
+{
+	struct world world;
+	struct atom gone = {.class = ATOM_GPU};
+
+	(void)state;
+	world_init(&world);
+	assign(&world, ALC_A, gone);
+	expect_failure(&world, "unknown-device");
+	str_copy(world.spec.assignments.items[0].failed, SPEC_REASON_SIZE, "unknown-device");
+	decide(&world); /* said once for this generation */
+	assert_int_equal(world.plan.failures.count, 0);
+	world_deinit(&world);
+
+	world_init(&world);
+	assign(&world, ALC_A, fixture_mig(&world.inventory, 1));
+	str_copy(world.spec.assignments.items[0].devices.items[0].visible, ATOM_VISIBLE_SIZE,
+		 "MIG-x");
+	expect_failure(&world, "atom-replaced");
+	assert_non_null(strstr(world.plan.failures.items[0].message, "AtomReplaced"));
+	world_deinit(&world);
+
+	world_init(&world);
+	assign(&world, ALC_A, fixture_gpu(&world.inventory, 0));
+	world.view.releases_unreadable = true;
+	expect_failure(&world, "overlap");
+	/* proves: REL-33 */
+	assert_non_null(strstr(world.plan.failures.items[0].message,
+			       "(pending Kubernetes releases that could not be read)"));
+	world_deinit(&world);
+
+	world_init(&world);
+	assign(&world, ALC_A, fixture_gpu(&world.inventory, 0));
+	str_copy(world.spec.assignments.items[0].problem, SPEC_PROBLEM_SIZE, "it names no device");
+	expect_failure(&world, "invalid-assignment");
+	world_deinit(&world);
+}
+
+/* proves: HOST-3 HOST-4 HOST-12 */
+static void test_the_host_has_an_end(void **state)
+{
+	struct world world;
+	struct atom atom;
+
+	(void)state;
+	world_init(&world);
+	world.view.host = (struct converge_host){.vcpus = 8, .memory_bytes = 100};
+	atom = fixture_gpu(&world.inventory, 0);
+	fixture_bind(&world.holds, &world.inventory, ALC_A, &atom, 1);
+	world.holds.items[0].vcpus = 4;
+	world.holds.items[0].memory_bytes = 60;
+	assign(&world, ALC_A, atom);
+	assign(&world, ALC_B, fixture_gpu(&world.inventory, 1));
+	world.spec.assignments.items[1].vcpus = 4;
+	world.spec.assignments.items[1].memory_bytes = 40;
+	decide(&world);
+	assert_int_equal(world.plan.binds.count, 1);
+	world.spec.assignments.items[1].vcpus = 5;
+	expect_failure(&world, "resources-exhausted");
+	world.spec.assignments.items[1].vcpus = 4;
+	world.spec.assignments.items[1].memory_bytes = 41;
+	expect_failure(&world, "resources-exhausted");
+	world_deinit(&world);
+}
+
+/* proves: REL-34 */
+static void test_live_holds_outlive_the_marker(void **state)
+{
+	struct world world;
+	struct atom atom;
+
+	(void)state;
+	world_init(&world);
+	atom = fixture_gpu(&world.inventory, 0);
+	fixture_bind(&world.holds, &world.inventory, ALC_A, &atom, 1);
+	assign(&world, ALC_A, atom);
+	world.view.releases_unreadable = true;
+	decide(&world);
+	assert_int_equal(world.plan.releases.count + world.plan.failures.count, 0);
+	world_deinit(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_binds_what_is_wanted),
+		cmocka_unit_test(test_releases_what_is_not_wanted),
+		cmocka_unit_test(test_no_part_twice),
+		cmocka_unit_test(test_one_of_two),
+		cmocka_unit_test(test_failures_have_reasons),
+		cmocka_unit_test(test_the_host_has_an_end),
+		cmocka_unit_test(test_live_holds_outlive_the_marker),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

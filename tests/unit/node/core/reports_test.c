@@ -1,0 +1,99 @@
+#include "fixture.h"
+#include "node/core/reports.h"
+
+static void fill(struct reports *reports)
+{
+	struct atom atom = {.class = ATOM_SLOT, .slot = 3};
+
+	*vec_push(&reports_add(reports, REPORT_BOUND, ALC_A, 1)->atoms) = atom;
+	reports_add(reports, REPORT_INVENTORY, "", 1);
+	str_copy(reports_add(reports, REPORT_FAILED, ALC_B, 1)->reason, REPORTS_REASON_SIZE,
+		 "overlap");
+	reports_add(reports, REPORT_RELEASED, ALC_A, 2);
+}
+
+/* proves: GW-17 GW-25 */
+static void test_record_comes_back(void **state)
+{
+	struct reports reports = {0}, back = {0};
+	struct buf text = {0}, again = {0};
+	struct error error;
+
+	(void)state;
+	fill(&reports);
+	reports_format(&reports, &text);
+	expect_ok(reports_parse(buf_text(&text), text.length, &back, &error), &error);
+	reports_format(&back, &again);
+	assert_string_equal(buf_text(&text), buf_text(&again));
+	assert_int_equal(back.sequence, 4);
+	for (size_t length = 0; length + 1 < text.length; length++) {
+		struct reports cut = {0};
+
+		if (reports_parse(buf_text(&text), length, &cut, &error))
+			fail_msg("the first %zu bytes were taken", length);
+	}
+	reports_deinit(&reports);
+	reports_deinit(&back);
+	buf_deinit(&text);
+	buf_deinit(&again);
+}
+
+/* proves: GW-25 */
+static void test_numbers_grow_and_are_never_used_twice(void **state)
+{
+	struct reports reports = {0};
+
+	(void)state;
+	fill(&reports);
+	reports_acknowledge(&reports, 2);
+	assert_int_equal(reports.queue.count, 2);
+	assert_int_equal(reports.queue.items[0].sequence, 3);
+	reports_acknowledge(&reports, 100); /* the file was lost; the control plane knows better */
+	assert_int_equal(reports.queue.count, 0);
+	assert_int_equal(reports_add(&reports, REPORT_INVENTORY, "", 1)->sequence, 101);
+	reports_acknowledge(&reports, 50); /* an older answer changes nothing */
+	assert_int_equal(reports.queue.count, 1);
+	reports_deinit(&reports);
+}
+
+static void test_newer_state_replaces_older(void **state)
+{
+	struct reports reports = {0};
+
+	(void)state;
+	for (int i = 0; i < 10; i++)
+		reports_add(&reports, REPORT_CONDITIONS, "", i);
+	assert_int_equal(reports.queue.count, 1);
+	assert_int_equal(reports.queue.items[0].sequence, 10);
+	assert_true(reports_has(&reports, REPORT_CONDITIONS, ""));
+	assert_false(reports_has(&reports, REPORT_INVENTORY, ""));
+	reports_deinit(&reports);
+}
+
+static void test_the_queue_has_a_bound(void **state)
+{
+	struct reports reports = {0};
+
+	(void)state;
+	for (int i = 0; i < REPORTS_MAX + 10; i++) {
+		char subject[ID_SIZE];
+
+		snprintf(subject, sizeof subject, "alc_%d", i);
+		reports_add(&reports, REPORT_RELEASED, subject, 1);
+	}
+	assert_int_equal(reports.queue.count, REPORTS_MAX);
+	assert_int_equal(reports.queue.items[0].sequence, 11);
+	reports_deinit(&reports);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_record_comes_back),
+		cmocka_unit_test(test_numbers_grow_and_are_never_used_twice),
+		cmocka_unit_test(test_newer_state_replaces_older),
+		cmocka_unit_test(test_the_queue_has_a_bound),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,144 @@
+#include "fixture.h"
+
+#include "node/core/spec.h"
+#include "proto/message.h"
+
+struct message {
+	Bettercompute__V1__Spec spec;
+	Bettercompute__V1__Assignment assignments[3], *assignment_list[3];
+	Bettercompute__V1__AssignedDevice devices[3], *device_list[3][1];
+	Bettercompute__V1__Limits limits;
+};
+
+#define UUID "6f1c0c2e-0d1a-4b5c-8e9f-001122334455"
+
+static void message_init(struct message *message, size_t count)
+{
+	static const char *const allocations[] = {ALC_A, ALC_B, ALC_C};
+	static const char *const atoms[] = {"gpu/" UUID, "gpu/" UUID "/s1", "gpu/" UUID "/gi1/ci0"};
+	static const char *const classes[] = {"gpu", "gpu.slot", "gpu.mig"};
+
+	bettercompute__v1__spec__init(&message->spec);
+	message->spec.lineage = message_text("lineage-1");
+	message->spec.generation = 7;
+	message->spec.gpu_api = message_text("device-plugin");
+	message->spec.n_assignments = count;
+	message->spec.assignments = message->assignment_list;
+	bettercompute__v1__limits__init(&message->limits);
+	message->limits.vcpus = 4;
+	message->limits.memory_bytes = 1 << 30;
+	for (size_t i = 0; i < count; i++) {
+		bettercompute__v1__assigned_device__init(&message->devices[i]);
+		message->devices[i].atom = message_text(atoms[i]);
+		message->devices[i].class_ = message_text(classes[i]);
+		message->devices[i].visible_device = message_text("GPU-" UUID);
+		message->device_list[i][0] = &message->devices[i];
+		bettercompute__v1__assignment__init(&message->assignments[i]);
+		message->assignments[i].allocation = message_text(allocations[i]);
+		message->assignments[i].reservation = message_text(RSV_A);
+		message->assignments[i].binding = BETTERCOMPUTE__V1__BINDING__BINDING_KUBERNETES;
+		message->assignments[i].n_devices = 1;
+		message->assignments[i].devices = message->device_list[i];
+		message->assignments[i].limits = &message->limits;
+		message->assignment_list[i] = &message->assignments[i];
+	}
+}
+
+/* proves: GW-26 */
+static void test_record_comes_back(void **state)
+{
+	struct message message;
+	struct spec spec = {0}, back = {0};
+	struct buf text = {0}, again = {0};
+	struct error error;
+
+	(void)state;
+	message_init(&message, 3);
+	expect_ok(spec_from_message(&message.spec, &spec, &error), &error);
+	assert_int_equal(spec.assignments.count, 3);
+	assert_int_equal(spec.assignments.items[1].vcpus, 4);
+	spec_format(&spec, &text);
+	expect_ok(spec_parse(buf_text(&text), text.length, &back, &error), &error);
+	spec_format(&back, &again);
+	assert_string_equal(buf_text(&text), buf_text(&again));
+	for (size_t length = 0; length + 1 < text.length; length++) {
+		struct spec cut = {0};
+
+		if (spec_parse(buf_text(&text), length, &cut, &error))
+			fail_msg("the first %zu bytes were taken", length);
+	}
+	spec_deinit(&spec);
+	spec_deinit(&back);
+	buf_deinit(&text);
+	buf_deinit(&again);
+}
+
+/* One bad assignment keeps its problem; the others live. */
+static void test_one_bad_assignment_harms_no_other(void **state)
+{
+	struct message message;
+	struct spec spec = {0};
+	struct error error;
+
+	(void)state;
+	message_init(&message, 3);
+	message.devices[0].atom = message_text("gpu/nonsense");
+	message.assignments[1].binding = 9;
+	expect_ok(spec_from_message(&message.spec, &spec, &error), &error);
+	assert_non_null(strstr(spec.assignments.items[0].problem, "nonsense"));
+	assert_non_null(strstr(spec.assignments.items[1].problem, "binding 9"));
+	assert_string_equal(spec.assignments.items[2].problem, "");
+	spec_deinit(&spec);
+}
+
+static void test_refuses_what_it_could_not_store(void **state)
+{
+	struct message message;
+	struct spec spec = {0};
+	struct error error;
+
+	(void)state;
+	message_init(&message, 2);
+	message.assignments[0].allocation = message_text("../../etc/passwd");
+	expect_error(spec_from_message(&message.spec, &spec, &error), &error, ERROR_INVALID_INPUT,
+		     "allocation's id");
+	message_init(&message, 2);
+	message.assignments[1].allocation = message_text(ALC_A);
+	expect_error(spec_from_message(&message.spec, &spec, &error), &error, ERROR_INVALID_INPUT,
+		     "twice");
+	message_init(&message, 1);
+	message.spec.lineage = message_text("");
+	expect_error(spec_from_message(&message.spec, &spec, &error), &error, ERROR_INVALID_INPUT,
+		     "lineage");
+	message_init(&message, 1);
+	message.spec.generation = 0;
+	expect_error(spec_from_message(&message.spec, &spec, &error), &error, ERROR_INVALID_INPUT,
+		     "generation");
+}
+
+/* proves: GW-26 */
+static void test_which_spec_counts(void **state)
+{
+	struct spec stored = {.lineage = "a", .generation = 5};
+	struct spec next = {.lineage = "a"};
+
+	(void)state;
+	assert_true(spec_accepts(NULL, &stored));
+	for (next.generation = 1; next.generation < 10; next.generation++)
+		assert_int_equal(spec_accepts(&stored, &next), next.generation > 5);
+	str_copy(next.lineage, sizeof next.lineage, "b");
+	next.generation = 1;
+	assert_true(spec_accepts(&stored, &next));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_record_comes_back),
+		cmocka_unit_test(test_one_bad_assignment_harms_no_other),
+		cmocka_unit_test(test_refuses_what_it_could_not_store),
+		cmocka_unit_test(test_which_spec_counts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
