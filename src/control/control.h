@@ -314,8 +314,9 @@ struct control_outbox {
 };
 #define CONTROL_OUTBOX_MAX 1000 /* items an answer; ask again at once when it is full */
 
-/* Items after `after`, for all nodes: the caller skips those whose stream it doesn't hold. With
- * after < 0 it answers no item and where the end is: ask so once, before the first hello. */
+/* `ret_outbox` must be {0} or hold an old answer. Items after `after`, for all nodes: the caller
+ * skips those whose stream it doesn't hold. With after < 0 it answers no item and where the end is:
+ * ask so once, before the first hello. */
 MUST_CHECK bool control_outbox_poll(struct control *control, int64_t after,
 				    struct control_outbox *ret_outbox, struct error *error);
 void control_outbox_deinit(struct control_outbox *outbox);

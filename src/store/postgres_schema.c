@@ -135,6 +135,7 @@ static const char *const VERSION_1[] = {
 	"numa BIGINT NOT NULL, "
 	"healthy BIGINT NOT NULL, "
 	"cause TEXT COLLATE \"C\" NOT NULL, "
+	"seen BIGINT NOT NULL, "
 	"PRIMARY KEY (node, uuid))",
 
 	"CREATE TABLE atoms ( "
@@ -151,6 +152,7 @@ static const char *const VERSION_1[] = {
 	"healthy BIGINT NOT NULL, "
 	"cause TEXT COLLATE \"C\" NOT NULL, "
 	"since_ms BIGINT NOT NULL, "
+	"seen BIGINT NOT NULL, "
 	"PRIMARY KEY (node, atom), "
 	"FOREIGN KEY (node, gpu) REFERENCES gpus (node, uuid), "
 	"CHECK (0 <= leaf_lo AND leaf_lo < leaf_hi AND leaf_hi <= 1024))",

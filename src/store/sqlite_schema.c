@@ -133,6 +133,7 @@ static const char *const VERSION_1[] = {
 	"numa INTEGER NOT NULL, "
 	"healthy INTEGER NOT NULL, "
 	"cause TEXT NOT NULL, "
+	"seen INTEGER NOT NULL, "
 	"PRIMARY KEY (node, uuid)) STRICT",
 
 	"CREATE TABLE atoms ( "
@@ -149,6 +150,7 @@ static const char *const VERSION_1[] = {
 	"healthy INTEGER NOT NULL, "
 	"cause TEXT NOT NULL, "
 	"since_ms INTEGER NOT NULL, "
+	"seen INTEGER NOT NULL, "
 	"PRIMARY KEY (node, atom), "
 	"FOREIGN KEY (node, gpu) REFERENCES gpus (node, uuid), "
 	"CHECK (0 <= leaf_lo AND leaf_lo < leaf_hi AND leaf_hi <= 1024)) STRICT",

@@ -1,0 +1,37 @@
+/* nodes: a node's row. Private to this room. */
+#pragma once
+
+#include "control/core/trust.h"
+#include "control/work.h"
+
+#define NODE_CAPABILITY_KUBERNETES "kubernetes-binding"
+#define NODE_CAPABILITY_LIMITS     "assignment-limits"
+
+/* A condition of the control plane's own about a node; bcd's sets leave it alone. */
+#define NODE_INVENTORY_REFUSED "InventoryRefused"
+
+struct node {
+	char id[ID_SIZE], pool[ID_SIZE], tenant[ID_SIZE];
+	enum control_trust trust;
+	char state[16], machine_key[64];
+	json_t *capabilities; /* array of names */
+	int64_t spec_generation, sent_generation, stored_generation;
+	int64_t hello_sequence, acknowledged;
+	bool has_inventory, has_conditions;
+};
+
+/* *ret_found is false when there is none. `ret_node` must be {0} or loaded. */
+MUST_CHECK bool node_load(struct store_connection *db, const char *id, struct node *ret_node,
+			  bool *ret_found, struct error *error);
+void node_deinit(struct node *node);
+
+bool node_has_capability(const json_t *capabilities, const char *name);
+
+/* Changes the state, with its event; nothing when it has it already. */
+MUST_CHECK bool node_set_state(struct store_connection *db, struct node *node, const char *state,
+			       struct error *error);
+
+static inline void node_cleanup(struct node *node)
+{
+	node_deinit(node);
+}

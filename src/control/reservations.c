@@ -1,0 +1,490 @@
+#include "control/allocation.h"
+#include "control/core/degraded.h"
+#include "control/core/node_conditions.h"
+#include "control/core/timestamp.h"
+#include "control/placing.h"
+
+#include "base/duration.h"
+
+#define GIB ((int64_t)1 << 30)
+
+/* --- answers: allocations --- */
+
+#define ALLOCATION_COLUMNS                                                                         \
+	"a.id, a.node, a.state, a.vcpus, a.memory_bytes, a.bound_ms, a.releasing_ms, "             \
+	"a.released_ms, a.lost_reason, a.lost_ms, s.connected, s.seen_ms, c.since_ms"
+
+static bool load_allocations(struct store_connection *db, const char *reservation,
+			     struct store_rows *rows, struct error *error)
+{
+	return store_query(db,
+			   "SELECT " ALLOCATION_COLUMNS " FROM allocations a "
+			   "LEFT JOIN node_streams s ON s.node = a.node "
+			   "LEFT JOIN node_conditions c ON c.node = a.node AND c.type = "
+			   "'ForeignGpuExposure' WHERE a.reservation = $1 ORDER BY a.id",
+			   STORE_PARAMS(store_text(reservation)), rows, error);
+}
+
+/* A device that the inventory no longer has is as bad as one that is broken. */
+static bool load_devices(struct store_connection *db, const char *allocation,
+			 struct store_rows *rows, struct error *error)
+{
+	return store_query(db,
+			   "SELECT d.atom, d.class, d.gpu, d.visible_device, m.healthy, m.cause, "
+			   "m.since_ms FROM allocation_devices d JOIN allocations a ON a.id = "
+			   "d.allocation LEFT JOIN atoms m ON m.node = a.node AND m.atom = d.atom "
+			   "WHERE d.allocation = $1 ORDER BY d.ordinal",
+			   STORE_PARAMS(store_text(allocation)), rows, error);
+}
+
+static json_t *allocation_answer(const struct store_rows *rows, size_t row,
+				 const struct store_rows *devices)
+{
+	json_t *listed = json_array();
+	json_t *answer = json_pack("{s:o, s:o, s:o, s:o}", "id", work_text_of(rows, row, 0),
+				   "nodeId", work_text_of(rows, row, 1), "state",
+				   work_text_of(rows, row, 2), "devices", listed);
+
+	for (size_t i = 0; i < devices->count; i++)
+		json_array_append_new(listed,
+				      json_pack("{s:o, s:o, s:o, s:o}", "atom",
+						work_text_of(devices, i, 0), "class",
+						work_text_of(devices, i, 1), "gpu",
+						work_text_of(devices, i, 2), "visibleDevice",
+						work_text_of(devices, i, 3)));
+	work_set_time(answer, "boundAt", rows, row, 5);
+	work_set_time(answer, "releasedAt", rows, row, 7);
+	return answer;
+}
+
+/* The same allocation as degraded_conditions() looks at it; texts live in `arena`. */
+static struct degraded_allocation judge_allocation(const struct store_rows *rows, size_t row,
+						   const struct store_rows *devices, int64_t now_ms,
+						   struct arena *arena)
+{
+	const char *state = store_get_text(rows, row, 2);
+	struct degraded_device *listed = arena_alloc(arena, (devices->count + 1) * sizeof *listed);
+	bool connected = store_get_int(rows, row, 10) != 0;
+	int64_t seen_ms = store_get_int(rows, row, 11);
+
+	for (size_t i = 0; i < devices->count; i++) {
+		bool gone = store_is_null(devices, i, 4);
+
+		listed[i] = (struct degraded_device){
+			.atom = arena_strdup(arena, store_get_text(devices, i, 0)),
+			.healthy = !gone && store_get_int(devices, i, 4) != 0,
+			.cause = gone ? "gone from the node's inventory"
+				      : arena_strdup(arena, store_get_text(devices, i, 5)),
+			.since_ms = gone ? now_ms : store_get_int(devices, i, 6),
+		};
+	}
+	return (struct degraded_allocation){
+		.node = store_get_text(rows, row, 1),
+		.bound = str_equal(state, "bound"),
+		.releasing = str_equal(state, "releasing"),
+		.releasing_since_ms = store_get_int(rows, row, 6),
+		.lost_reason = store_get_text(rows, row, 8),
+		.lost_since_ms = store_get_int(rows, row, 9),
+		.foreign_exposure = !store_is_null(rows, row, 12),
+		.foreign_since_ms = store_get_int(rows, row, 12),
+		.unreachable = !connected || now_ms - seen_ms >= NODE_UNREACHABLE_MS,
+		.unreachable_since_ms = seen_ms,
+		.devices = listed,
+		.devices_count = devices->count,
+	};
+}
+
+/* Adds `allocations` and `conditions`, and tells what the last one was given of its host. */
+static bool add_allocations(struct store_connection *db, const char *reservation, json_t *answer,
+			    int64_t *vcpus, int64_t *memory_bytes, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	CLEANUP(arena) struct arena arena = {0};
+	struct degraded_allocation *judged;
+	json_t *listed = json_array();
+
+	json_object_set_new(answer, "allocations", listed);
+	if (!load_allocations(db, reservation, &rows, error))
+		return false;
+	judged = arena_alloc(&arena, (rows.count + 1) * sizeof *judged);
+	for (size_t i = 0; i < rows.count; i++) {
+		CLEANUP(store_rows) struct store_rows devices = {0};
+
+		if (!load_devices(db, store_get_text(&rows, i, 0), &devices, error))
+			return false;
+		json_array_append_new(listed, allocation_answer(&rows, i, &devices));
+		judged[i] = judge_allocation(&rows, i, &devices, store_now(db).ms, &arena);
+		*vcpus = store_get_int(&rows, i, 3);
+		*memory_bytes = store_get_int(&rows, i, 4);
+	}
+	json_object_set_new(answer, "conditions", degraded_conditions(judged, rows.count));
+	return true;
+}
+
+/* --- answers: reservations --- */
+
+#define RESERVATION_COLUMNS                                                                        \
+	"id, tenant, pool, state, binding, devices, duration_ms, start_ms, from_ms, end_ms, "      \
+	"vcpus, memory_bytes, reasons, created_ms, release_ms, state_reason"
+
+static json_t *reservation_head(const struct store_rows *rows, size_t row)
+{
+	enum reservation_state state = RESERVATION_PENDING;
+	char duration[DURATION_TEXT_SIZE];
+	json_t *answer;
+
+	if (!reservation_state_parse(store_get_text(rows, row, 3), &state))
+		assert(false);
+	duration_format(duration, store_get_int(rows, row, 6));
+	answer = json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:s}", "id", work_text_of(rows, row, 0),
+			   "tenantId", work_text_of(rows, row, 1), "poolId",
+			   work_text_of(rows, row, 2), "state", reservation_state_shown(state),
+			   "binding", work_text_of(rows, row, 4), "devices",
+			   work_parse(store_get_text(rows, row, 5)), "duration", duration);
+	if (store_get_text(rows, row, 15)[0] != '\0')
+		json_object_set_new(answer, "stateReason", work_text_of(rows, row, 15));
+	/* When it begins: as asked, then as placed. */
+	work_set_time(answer, "startAt", rows, row, 7);
+	work_set_time(answer, "startAt", rows, row, 8);
+	work_set_time(answer, "endAt", rows, row, 9);
+	json_object_set_new(answer, "reasons", work_parse(store_get_text(rows, row, 12)));
+	work_set_time(answer, "createdAt", rows, row, 13);
+	work_set_time(answer, "releaseRequestedAt", rows, row, 14);
+	return answer;
+}
+
+static bool build_answer(struct store_connection *db, const struct store_rows *rows, size_t row,
+			 json_t **ret_answer, struct error *error)
+{
+	CLEANUP(json_ref) json_t *answer = reservation_head(rows, row);
+	json_t *resources = json_object();
+	int64_t vcpus = store_get_int(rows, row, 10);
+	int64_t memory_bytes = store_get_int(rows, row, 11);
+
+	json_object_set_new(answer, "resources", resources);
+	if (!add_allocations(db, store_get_text(rows, row, 0), answer, &vcpus, &memory_bytes,
+			     error))
+		return false;
+	if (vcpus > 0)
+		json_object_set_new(resources, "vcpu", json_integer(vcpus));
+	if (memory_bytes >= GIB)
+		json_object_set_new(resources, "memoryGiB", json_integer(memory_bytes / GIB));
+	*ret_answer = TAKE(answer);
+	return true;
+}
+
+/* What the path's {id} names, if the principal may see it: the row of RESERVATION_COLUMNS. */
+static bool load_visible(struct store_connection *db, const struct control_call *call,
+			 const char *id, struct store_rows *rows, struct error *error)
+{
+	if (!store_query(db, "SELECT " RESERVATION_COLUMNS " FROM reservations WHERE id = $1",
+			 STORE_PARAMS(store_text(id)), rows, error))
+		return false;
+	if (rows->count == 0 || !access_reaches(call->principal, store_get_text(rows, 0, 1)))
+		return work_not_found(error, "reservation", id);
+	return true;
+}
+
+static bool answer_reservation(struct store_connection *db, const struct control_call *call,
+			       const char *id, json_t **ret_answer, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	return load_visible(db, call, id, &rows, error) &&
+	       build_answer(db, &rows, 0, ret_answer, error);
+}
+
+/* --- who may book --- */
+
+/* RES-6: a pool is booked by the tenant that owns it, and by nobody else. */
+static bool check_owner(const struct control_call *call, const struct reserve_request *request,
+			const struct pool *pool, struct error *error)
+{
+	if (!access_reaches(call->principal, request->tenant))
+		return error_set(error, ERROR_FORBIDDEN, "the key is of another tenant than '%s'",
+				 request->tenant);
+	if (str_equal(pool->tenant, request->tenant))
+		return true;
+	error_set(error, ERROR_FORBIDDEN,
+		  "only the tenant that owns pool '%s' may book binding kubernetes in it",
+		  request->pool);
+	return error_hint(error, "Use a pool of tenant '%s'.", request->tenant);
+}
+
+/* --- create --- */
+
+static bool insert_reservation(struct store_connection *db, const char *id,
+			       const struct reserve_request *request, struct error *error)
+{
+	CLEANUP(json_ref)
+	json_t *devices = reserve_needs_pack(request->needs, request->needs_count);
+	CLEANUP(free) char *text = json_dumps(devices, JSON_COMPACT);
+
+	return store_exec(
+		db,
+		"INSERT INTO reservations (id, tenant, pool, state, state_reason, binding, "
+		"devices, duration_ms, start_ms, vcpus, memory_bytes, reasons, created_ms) VALUES "
+		"($1, $2, $3, 'pending', '', 'kubernetes', $4, $5, $6, $7, $8, '[]', $9)",
+		STORE_PARAMS(store_text(id), store_text(request->tenant), store_text(request->pool),
+			     store_text(text), store_int(request->duration_ms),
+			     request->start_ms ? store_int(request->start_ms) : store_null_int(),
+			     request->vcpus >= 0 ? store_int(request->vcpus) : store_null_int(),
+			     request->memory_bytes >= 0 ? store_int(request->memory_bytes)
+							: store_null_int(),
+			     store_int(store_now(db).ms)),
+		error);
+}
+
+static bool reservation_create(struct store_connection *db, const struct control_call *call,
+			       json_t **ret_answer, struct error *error)
+{
+	const enum access_action action = ACCESS_RESERVATIONS_CREATE;
+	CLEANUP(pool) struct pool pool = {0};
+	struct reserve_request request;
+	char id[ID_SIZE];
+	bool placed;
+
+	if (!access_check(call->principal, action, error) ||
+	    !reserve_request_parse(call->body, false, store_now(db), &request, error) ||
+	    !work_find_done(db, call, request.idempotency_key, action, id, error))
+		return false;
+	if (id[0] != '\0')
+		return answer_reservation(db, call, id, ret_answer, error);
+	if (!pool_load(db, request.pool, &pool, error) ||
+	    !check_owner(call, &request, &pool, error) || !pool_check_active(&pool, error))
+		return false;
+	work_new_id(db, "rsv", id);
+	return insert_reservation(db, id, &request, error) &&
+	       work_remember_done(db, call, request.idempotency_key, action, id, error) &&
+	       work_audit(db, call->principal, action, request.tenant, id,
+			  json_pack("{s:s}", "poolId", request.pool), error) &&
+	       work_event(db, request.tenant, "reservation.state.changed", id,
+			  json_pack("{s:s, s:b}", "state", "pending", "devicesHeld", false),
+			  error) &&
+	       placing_try(db, id, &placed, error) &&
+	       answer_reservation(db, call, id, ret_answer, error);
+}
+WORK_CALL(reservation_create, STORE_WRITE)
+
+/* --- read --- */
+
+static bool reservation_get(struct store_connection *db, const struct control_call *call,
+			    json_t **ret_answer, struct error *error)
+{
+	return access_check(call->principal, ACCESS_RESERVATIONS_READ, error) &&
+	       work_path_id(call, "reservation", "rsv", error) &&
+	       answer_reservation(db, call, call->id, ret_answer, error);
+}
+WORK_CALL(reservation_get, STORE_READ)
+
+/* The state as shown; "releasing" is one nobody is shown. */
+static bool check_state_filter(const char *state, struct error *error)
+{
+	enum reservation_state parsed;
+
+	if (!state || (reservation_state_parse(state, &parsed) && parsed != RESERVATION_RELEASING))
+		return true;
+	return error_field(error, "state", "'%.40s' is unknown", state);
+}
+
+static bool reservation_list(struct store_connection *db, const struct control_call *call,
+			     json_t **ret_answer, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	CLEANUP(json_ref) json_t *items = json_array();
+	struct work_page page;
+
+	if (!access_check(call->principal, ACCESS_RESERVATIONS_READ, error) ||
+	    !check_state_filter(call->state, error) || !work_page(call, "rsv", &page, error) ||
+	    !store_query(db,
+			 "SELECT " RESERVATION_COLUMNS " FROM reservations WHERE id > $1 AND "
+			 "($2 = '' OR tenant = $2) AND ($4 = '' OR pool = $4) AND ($5 = '' OR "
+			 "state = $5 OR ($5 = 'released' AND state = 'releasing')) "
+			 "ORDER BY id LIMIT $3",
+			 STORE_PARAMS(store_text(page.after),
+				      store_text(work_scope(call->principal)),
+				      store_int(page.limit + 1),
+				      store_text(call->pool_id ? call->pool_id : ""),
+				      store_text(call->state ? call->state : "")),
+			 &rows, error))
+		return false;
+	for (size_t i = 0; i < rows.count && i < (size_t)page.limit; i++) {
+		json_t *answer;
+
+		if (!build_answer(db, &rows, i, &answer, error))
+			return false;
+		json_array_append_new(items, answer);
+	}
+	*ret_answer = work_items_answer(TAKE(items), &page, &rows);
+	return true;
+}
+WORK_CALL(reservation_list, STORE_READ)
+
+/* --- release and cancel --- */
+
+/* The one allocation that isn't over. *ret_found is false when there is none. */
+static bool find_live(struct store_connection *db, const char *reservation,
+		      struct allocation *ret_allocation, bool *ret_found, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	*ret_found = false;
+	if (!store_query(db,
+			 "SELECT id FROM allocations WHERE reservation = $1 AND state IN "
+			 "('placed', 'bound', 'releasing')",
+			 STORE_PARAMS(store_text(reservation)), &rows, error))
+		return false;
+	assert(rows.count <= 1);
+	return rows.count == 0 ||
+	       allocation_load(db, store_get_text(&rows, 0, 0), ret_allocation, ret_found, error);
+}
+
+static bool release_live(struct store_connection *db, const char *id, struct error *error)
+{
+	struct allocation allocation;
+	bool found;
+
+	if (!find_live(db, id, &allocation, &found, error))
+		return false;
+	if (!found)
+		return error_set(error, ERROR_INTERNAL, "reservation '%s' has no allocation", id);
+	return allocation_withdraw(db, &allocation, "ReleaseRequested", error);
+}
+
+static bool release(struct store_connection *db, const char *id, enum reservation_state state,
+		    struct error *error)
+{
+	switch (state) {
+	case RESERVATION_PENDING:
+		return reservation_step(db, id, RESERVATION_ON_RELEASED, "ReleaseRequested", error);
+	case RESERVATION_PLACED:
+	case RESERVATION_ACTIVE:
+		return release_live(db, id, error);
+	case RESERVATION_RELEASING:
+	case RESERVATION_RELEASED:
+	case RESERVATION_DENIED:
+	case RESERVATION_FAILED:
+	case RESERVATION_CANCELLED:
+	case RESERVATION_EXPIRED:
+	case RESERVATION_PREEMPTED:
+		break;
+	}
+	return true;
+}
+
+static bool reservation_release(struct store_connection *db, const struct control_call *call,
+				json_t **ret_answer, struct error *error)
+{
+	const enum access_action action = ACCESS_RESERVATIONS_RELEASE;
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	enum reservation_state state;
+
+	if (!access_check(call->principal, action, error) ||
+	    !work_path_id(call, "reservation", "rsv", error) ||
+	    !load_visible(db, call, call->id, &rows, error))
+		return false;
+	if (!reservation_state_parse(store_get_text(&rows, 0, 3), &state))
+		return error_set(error, ERROR_INTERNAL, "reservation '%s': unknown state",
+				 call->id);
+	/* RES-54: said again, or too late, it answers with what is. */
+	if (state != RESERVATION_RELEASING && !reservation_is_terminal(state) &&
+	    (!release(db, call->id, state, error) ||
+	     !store_exec(db, "UPDATE reservations SET release_ms = $2 WHERE id = $1",
+			 STORE_PARAMS(store_text(call->id), store_int(store_now(db).ms)), error) ||
+	     !work_audit(db, call->principal, action, store_get_text(&rows, 0, 1), call->id, NULL,
+			 error)))
+		return false;
+	return answer_reservation(db, call, call->id, ret_answer, error);
+}
+WORK_CALL(reservation_release, STORE_WRITE)
+
+static bool reservation_cancel(struct store_connection *db, const struct control_call *call,
+			       json_t **ret_answer, struct error *error)
+{
+	const enum access_action action = ACCESS_RESERVATIONS_CANCEL;
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	const char *state;
+
+	if (!access_check(call->principal, action, error) ||
+	    !work_path_id(call, "reservation", "rsv", error) ||
+	    !load_visible(db, call, call->id, &rows, error))
+		return false;
+	state = store_get_text(&rows, 0, 3);
+	if (str_equal(state, "cancelled"))
+		return answer_reservation(db, call, call->id, ret_answer, error);
+	if (!str_equal(state, "pending")) {
+		error_set(error, ERROR_INVALID_STATE,
+			  "reservation '%s' is %s; only a pending one can be cancelled", call->id,
+			  str_equal(state, "releasing") ? "released" : state);
+		return error_hint(error, "Release it instead.");
+	}
+	return reservation_step(db, call->id, RESERVATION_ON_CANCELLED, "CancelRequested", error) &&
+	       work_audit(db, call->principal, action, store_get_text(&rows, 0, 1), call->id, NULL,
+			  error) &&
+	       answer_reservation(db, call, call->id, ret_answer, error);
+}
+WORK_CALL(reservation_cancel, STORE_WRITE)
+
+/* --- preview --- */
+
+static struct placement_request request_of(const struct reserve_request *asked,
+					   const struct pool *pool, struct wall now)
+{
+	int64_t from_ms = asked->start_ms > now.ms ? asked->start_ms : now.ms;
+	int64_t end_from_ms = asked->start_ms ? asked->start_ms : now.ms;
+
+	return (struct placement_request){
+		.needs = asked->needs,
+		.needs_count = asked->needs_count,
+		.model = pool->gpu_model,
+		.from_ms = from_ms,
+		.to_ms = end_from_ms + asked->duration_ms,
+		.limited = asked->vcpus >= 0 || asked->memory_bytes >= 0,
+		.vcpus = asked->vcpus,
+		.memory_bytes = asked->memory_bytes,
+		.spread = pool->policy.spread,
+	};
+}
+
+static json_t *preview_node(const struct placement_answer *answer)
+{
+	json_t *devices = json_array();
+
+	for (size_t i = 0; i < answer->atoms_count; i++) {
+		const struct placement_atom *atom = &answer->node->atoms[answer->atoms[i]];
+
+		json_array_append_new(devices, json_pack("{s:s, s:s, s:s, s:s}", "atom", atom->atom,
+							 "class", placement_class_name(atom->class),
+							 "gpu", answer->node->gpus[atom->gpu].uuid,
+							 "visibleDevice", atom->visible_device));
+	}
+	return json_pack("{s:s, s:o}", "id", answer->node->id, "devices", devices);
+}
+
+/* RES-50: the same decision as create, and nothing is written. */
+static bool capacity_preview(struct store_connection *db, const struct control_call *call,
+			     json_t **ret_answer, struct error *error)
+{
+	CLEANUP(placement_answer) struct placement_answer answer = {0};
+	CLEANUP(placing_view) struct placing_view view = {0};
+	CLEANUP(pool) struct pool pool = {0};
+	struct reserve_request asked;
+	struct placement_request request;
+	int64_t first_fit_ms;
+
+	if (!access_check(call->principal, ACCESS_CAPACITY_READ, error) ||
+	    !reserve_request_parse(call->body, true, store_now(db), &asked, error) ||
+	    !pool_load(db, asked.pool, &pool, error) || !check_owner(call, &asked, &pool, error) ||
+	    !pool_check_active(&pool, error) || !placing_view_load(db, pool.id, NULL, &view, error))
+		return false;
+	request = request_of(&asked, &pool, store_now(db));
+	placement_decide(&request, view.nodes, view.count, &answer);
+	*ret_answer = json_pack("{s:b, s:[], s:o}", "fits", answer.node != NULL, "nodes", "reasons",
+				placing_reasons(&answer));
+	if (answer.node)
+		json_array_append_new(json_object_get(*ret_answer, "nodes"), preview_node(&answer));
+	else if (placement_first_fit(&request, view.nodes, view.count, &first_fit_ms))
+		json_object_set_new(*ret_answer, "firstFitAt", work_time(first_fit_ms));
+	return true;
+}
+WORK_CALL(capacity_preview, STORE_READ)

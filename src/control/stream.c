@@ -1,0 +1,258 @@
+#include "control/stream.h"
+
+#include "base/utf8.h"
+#include "control/spec.h"
+
+#define MAX_CAPABILITIES    32
+#define MAX_CAPABILITY_SIZE 63
+#define MAX_HELLO_TEXT      253
+
+/* --- who may speak --- */
+
+static bool load_member(struct store_connection *db, const char *id, struct node *ret_node,
+			struct error *error)
+{
+	bool found;
+
+	if (!node_load(db, id, ret_node, &found, error))
+		return false;
+	if (!found)
+		return error_set(error, ERROR_FORBIDDEN, "node '%.40s' is unknown here", id);
+	if (str_equal(ret_node->state, "retired")) {
+		error_set(error, ERROR_FORBIDDEN, "node '%s' was retired", id);
+		return error_hint(error, "Remove its identity and join again to use the machine.");
+	}
+	return true;
+}
+
+static bool refuse_old_stream(const char *node, struct error *error)
+{
+	return error_set(error, ERROR_CONFLICT, "a newer stream of node '%s' took this one's place",
+			 node);
+}
+
+bool stream_check(struct store_connection *db, const char *node, int64_t epoch,
+		  struct node *ret_node, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!load_member(db, node, ret_node, error) ||
+	    !store_query(db, "SELECT epoch FROM node_streams WHERE node = $1",
+			 STORE_PARAMS(store_text(node)), &rows, error))
+		return false;
+	return (rows.count == 1 && store_get_int(&rows, 0, 0) == epoch) ||
+	       refuse_old_stream(node, error);
+}
+
+struct identify_work {
+	const char *node;
+	struct control_node_identity identity;
+};
+
+static bool identify_body(struct store_connection *db, void *argument, struct error *error)
+{
+	struct identify_work *work = argument;
+	CLEANUP(node) struct node node = {0};
+
+	if (!load_member(db, work->node, &node, error))
+		return false;
+	work->identity.trust = node.trust;
+	str_copy(work->identity.machine_key, sizeof work->identity.machine_key, node.machine_key);
+	return true;
+}
+
+bool control_node_identify(struct control *control, const char *node,
+			   struct control_node_identity *ret_identity, struct error *error)
+{
+	struct identify_work work = {.node = node};
+
+	if (!store_run(control->connection, STORE_READ, identify_body, &work, error))
+		return false;
+	*ret_identity = work.identity;
+	return true;
+}
+
+/* --- hello --- */
+
+struct hello_work {
+	const struct control *control;
+	const struct control_hello *hello;
+	struct control_welcome welcome;
+};
+
+/* Names become labels, so only what a label's name may hold: the rest is left out. */
+static bool is_capability(const char *name)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+	size_t length = strnlen(name, MAX_CAPABILITY_SIZE + 1);
+
+	return length > 0 && length <= MAX_CAPABILITY_SIZE && strspn(name, allowed) == length &&
+	       name[0] != '-' && name[length - 1] != '-';
+}
+
+static json_t *pack_capabilities(const struct control_hello *hello)
+{
+	json_t *capabilities = json_array();
+
+	for (size_t i = 0; i < hello->capabilities_count && i < MAX_CAPABILITIES; i++) {
+		if (is_capability(hello->capabilities[i]) &&
+		    !node_has_capability(capabilities, hello->capabilities[i]))
+			json_array_append_new(capabilities, json_string(hello->capabilities[i]));
+	}
+	return capabilities;
+}
+
+static bool open_stream(struct store_connection *db, const struct hello_work *work,
+			int64_t *ret_epoch, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!store_query(db,
+			 "INSERT INTO node_streams (node, epoch, replica, connected, seen_ms) "
+			 "VALUES ($1, 1, $2, 1, $3) ON CONFLICT (node) DO UPDATE SET "
+			 "epoch = node_streams.epoch + 1, replica = excluded.replica, "
+			 "connected = 1, seen_ms = excluded.seen_ms RETURNING epoch",
+			 STORE_PARAMS(store_text(work->hello->node),
+				      store_text(work->control->replica),
+				      store_int(store_now(db).ms)),
+			 &rows, error))
+		return false;
+	*ret_epoch = store_get_int(&rows, 0, 0);
+	return true;
+}
+
+/* What the node says about its records. Numbers count within one lineage only. A node that has
+ * given out fewer numbers than we committed has lost its records: it begins again from there. */
+static void take_records(const struct control_hello *hello, const char *lineage, struct node *node)
+{
+	bool ours = str_equal(hello->lineage, lineage);
+
+	node->stored_generation = ours && hello->spec_generation > 0 ? hello->spec_generation : 0;
+	node->hello_sequence = hello->last_sequence > 0 ? hello->last_sequence : 0;
+	if (node->acknowledged > node->hello_sequence)
+		node->acknowledged = node->hello_sequence;
+}
+
+static char *clean(const char *text, size_t max)
+{
+	CLEANUP(buf) struct buf out = {0};
+
+	utf8_add_clean(&out, text);
+	if (out.length > max) {
+		/* Back to where a character begins. */
+		while (max > 0 && ((unsigned char)out.data[max] & 0xc0) == 0x80)
+			max--;
+		out.data[max] = '\0';
+		out.length = max;
+	}
+	return buf_take_text(&out);
+}
+
+static bool update_node(struct store_connection *db, const struct control_hello *hello,
+			const struct node *node, const char *capabilities, struct error *error)
+{
+	CLEANUP(free) char *version = clean(hello->version, MAX_HELLO_TEXT);
+	CLEANUP(free) char *boot_id = clean(hello->boot_id, MAX_HELLO_TEXT);
+	CLEANUP(free) char *hostname = clean(hello->hostname, MAX_HELLO_TEXT);
+
+	return store_exec(db,
+			  "UPDATE nodes SET bcd_version = $2, boot_id = $3, hostname = $4, "
+			  "capabilities = $5, stored_generation = $6, hello_sequence = $7, "
+			  "acknowledged = $8 WHERE id = $1",
+			  STORE_PARAMS(store_text(node->id), store_text(version),
+				       store_text(boot_id), store_text(hostname),
+				       store_text(capabilities), store_int(node->stored_generation),
+				       store_int(node->hello_sequence),
+				       store_int(node->acknowledged)),
+			  error);
+}
+
+static bool hello_body(struct store_connection *db, void *argument, struct error *error)
+{
+	struct hello_work *work = argument;
+	const struct control_hello *hello = work->hello;
+	CLEANUP(node) struct node node = {0};
+	CLEANUP(json_ref) json_t *capabilities = pack_capabilities(hello);
+	CLEANUP(free) char *text = json_dumps(capabilities, JSON_COMPACT);
+	int64_t epoch, generation;
+
+	if (!load_member(db, hello->node, &node, error) || !open_stream(db, work, &epoch, error))
+		return false;
+	take_records(hello, store_connection_lineage(db), &node);
+	if (!update_node(db, hello, &node, text, error))
+		return false;
+	/* What it may be sent depends on what it knows. */
+	if (!json_equal(capabilities, node.capabilities) &&
+	    !spec_changed(db, node.id, &generation, error))
+		return false;
+	if (str_equal(node.state, "joining") && !node_set_state(db, &node, "adopting", error))
+		return false;
+	work->welcome = (struct control_welcome){
+		.epoch = epoch, .acknowledged = node.acknowledged, .now = store_now(db)};
+	str_copy(work->welcome.lineage, sizeof work->welcome.lineage, store_connection_lineage(db));
+	return true;
+}
+
+bool control_node_hello(struct control *control, const struct control_hello *hello,
+			struct control_welcome *ret_welcome, struct error *error)
+{
+	struct hello_work work = {.control = control, .hello = hello};
+
+	if (!store_run(control->connection, STORE_WRITE, hello_body, &work, error))
+		return false;
+	*ret_welcome = work.welcome;
+	return true;
+}
+
+/* --- heartbeat and gone --- */
+
+struct beat_work {
+	const char *node;
+	int64_t epoch, spec_generation;
+};
+
+static bool heartbeat_body(struct store_connection *db, void *argument, struct error *error)
+{
+	const struct beat_work *work = argument;
+
+	if (!store_exec(db,
+			"UPDATE node_streams SET seen_ms = $3, connected = 1 "
+			"WHERE node = $1 AND epoch = $2",
+			STORE_PARAMS(store_text(work->node), store_int(work->epoch),
+				     store_int(store_now(db).ms)),
+			error))
+		return false;
+	if (store_changed(db) == 0)
+		return refuse_old_stream(work->node, error);
+	/* Most heartbeats say what is known already. */
+	return store_exec(db,
+			  "UPDATE nodes SET stored_generation = $2 "
+			  "WHERE id = $1 AND stored_generation <> $2",
+			  STORE_PARAMS(store_text(work->node), store_int(work->spec_generation)),
+			  error);
+}
+
+bool control_node_heartbeat(struct control *control, const char *node, int64_t epoch,
+			    int64_t spec_generation, struct error *error)
+{
+	struct beat_work work = {node, epoch, spec_generation};
+
+	return store_run(control->connection, STORE_WRITE, heartbeat_body, &work, error);
+}
+
+static bool gone_body(struct store_connection *db, void *argument, struct error *error)
+{
+	const struct beat_work *work = argument;
+
+	return store_exec(db,
+			  "UPDATE node_streams SET connected = 0 WHERE node = $1 AND epoch = $2",
+			  STORE_PARAMS(store_text(work->node), store_int(work->epoch)), error);
+}
+
+bool control_node_gone(struct control *control, const char *node, int64_t epoch,
+		       struct error *error)
+{
+	struct beat_work work = {.node = node, .epoch = epoch};
+
+	return store_run(control->connection, STORE_WRITE, gone_body, &work, error);
+}

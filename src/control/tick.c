@@ -1,0 +1,220 @@
+#include "control/allocation.h"
+#include "control/core/node_conditions.h"
+#include "control/core/stuck.h"
+#include "control/nodes.h"
+#include "control/placing.h"
+#include "sys/log.h"
+
+#define LEASE_NAME   "pass"
+#define LEASE_TTL_MS (2 * CONTROL_TICK_MS)
+
+/* How long what nobody needs any more is kept. */
+#define DAY_MS              ((int64_t)24 * 60 * 60 * 1000)
+#define OUTBOX_KEPT_MS      ((int64_t)60 * 60 * 1000)
+#define EVENTS_KEPT_MS      (30 * DAY_MS)
+#define IDEMPOTENCY_KEPT_MS (7 * DAY_MS)
+#define MAX_ITEMS_A_PASS    1000
+
+/* --- what a pass works on: ids first, then each in a transaction of its own --- */
+
+struct pass {
+	const char *sql; /* ids; $1 is now, $2 the most rows */
+	bool (*step)(struct store_connection *db, const char *id, struct error *error);
+	const char *event; /* for the log when a step fails */
+};
+
+struct ids_work {
+	const char *sql;
+	struct store_rows rows;
+};
+
+static bool ids_body(struct store_connection *db, void *argument, struct error *error)
+{
+	struct ids_work *work = argument;
+
+	return store_query(db, work->sql,
+			   STORE_PARAMS(store_int(store_now(db).ms), store_int(MAX_ITEMS_A_PASS)),
+			   &work->rows, error);
+}
+
+struct step_work {
+	const struct pass *pass;
+	const char *id;
+};
+
+static bool step_body(struct store_connection *db, void *argument, struct error *error)
+{
+	const struct step_work *work = argument;
+
+	return work->pass->step(db, work->id, error);
+}
+
+static bool run_pass(struct control *control, const struct pass *pass, struct error *error)
+{
+	struct ids_work ids = {.sql = pass->sql};
+	bool done = store_run(control->connection, STORE_READ, ids_body, &ids, error);
+
+	for (size_t i = 0; done && i < ids.rows.count; i++) {
+		struct step_work work = {pass, store_get_text(&ids.rows, i, 0)};
+		struct error failed;
+
+		if (!store_run(control->connection, STORE_WRITE, step_body, &work, &failed)) {
+			error_wrap(&failed, "'%s'", work.id);
+			log_failure(LOG_ERROR, pass->event, &failed, "the next pass tries again");
+		}
+	}
+	store_rows_deinit(&ids.rows);
+	return done;
+}
+
+/* --- its steps; each looks again, since the row may have changed in between --- */
+
+static bool end_allocation(struct store_connection *db, const char *id, struct error *error)
+{
+	struct allocation allocation;
+	bool found;
+
+	if (!allocation_load(db, id, &allocation, &found, error))
+		return false;
+	if (!found || allocation.to_ms > store_now(db).ms ||
+	    (allocation.state != ALLOCATION_PLACED && allocation.state != ALLOCATION_BOUND))
+		return true;
+	return allocation_withdraw(db, &allocation, "Ended", error);
+}
+
+static bool load_stuck(struct store_connection *db, const struct allocation *allocation,
+		       struct stuck_view *ret_view, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	struct stuck_view view = {
+		.asked_ms = allocation->releasing_ms,
+		.own_end_ms = allocation->to_ms,
+		.was_bound = allocation->bound_ms != 0,
+	};
+
+	if (!store_query(db,
+			 "SELECT n.state, n.stored_generation, n.hello_sequence, n.acknowledged, "
+			 "s.connected, s.seen_ms, (SELECT min(to_ms) FROM bookings WHERE "
+			 "allocation = $2), (SELECT min(held) FROM bookings WHERE allocation = $2) "
+			 "FROM nodes n LEFT JOIN node_streams s ON s.node = n.id WHERE n.id = $1",
+			 STORE_PARAMS(store_text(allocation->node), store_text(allocation->id)),
+			 &rows, error) ||
+	    !allocation_booked_next(db, allocation->id, &view.booked_next, error))
+		return false;
+	assert(rows.count == 1);
+	view.node_lost = str_equal(store_get_text(&rows, 0, 0), "lost") ||
+			 str_equal(store_get_text(&rows, 0, 0), "retired");
+	view.reachable = store_get_int(&rows, 0, 4) != 0 &&
+			 store_now(db).ms - store_get_int(&rows, 0, 5) < NODE_UNREACHABLE_MS;
+	view.unknown_to_node = view.reachable &&
+			       store_get_int(&rows, 0, 1) >= allocation->withdrawn_generation &&
+			       store_get_int(&rows, 0, 3) >= store_get_int(&rows, 0, 2);
+	view.booked_to_ms = store_get_int(&rows, 0, 6);
+	view.held = store_get_int(&rows, 0, 7) != 0;
+	*ret_view = view;
+	return true;
+}
+
+static bool look_at_release(struct store_connection *db, const char *id, struct error *error)
+{
+	struct allocation allocation;
+	struct stuck_view view;
+	struct stuck_plan plan;
+	bool found;
+
+	if (!allocation_load(db, id, &allocation, &found, error))
+		return false;
+	if (!found || allocation.state != ALLOCATION_RELEASING)
+		return true;
+	if (!load_stuck(db, &allocation, &view, error))
+		return false;
+	plan = stuck_decide(&view, store_now(db));
+	switch (plan.step) {
+	case STUCK_WAIT:
+		return true;
+	case STUCK_HOLD:
+		return store_exec(db, "UPDATE bookings SET held = 1 WHERE allocation = $1",
+				  STORE_PARAMS(store_text(id)), error);
+	case STUCK_CARRY:
+		return store_exec(db, "UPDATE bookings SET to_ms = $2 WHERE allocation = $1",
+				  STORE_PARAMS(store_text(id), store_int(plan.to_ms)), error);
+	case STUCK_FINISH:
+		break;
+	}
+	return allocation_finish(db, &allocation, plan.why, error);
+}
+
+static bool start_allocation(struct store_connection *db, const char *id, struct error *error)
+{
+	struct allocation allocation;
+	bool found;
+
+	if (!allocation_load(db, id, &allocation, &found, error))
+		return false;
+	if (!found || allocation.state != ALLOCATION_PLACED || allocation.assigned_generation != 0)
+		return true;
+	return allocation_start(db, &allocation, error);
+}
+
+static bool place_pending(struct store_connection *db, const char *id, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	bool placed;
+
+	if (!store_query(db, "SELECT 1 FROM reservations WHERE id = $1 AND state = 'pending'",
+			 STORE_PARAMS(store_text(id)), &rows, error))
+		return false;
+	return rows.count == 0 || placing_try(db, id, &placed, error);
+}
+
+/* What ends makes room for what begins, and for what waits. */
+static const struct pass PASSES[] = {
+	{"SELECT id FROM allocations WHERE state IN ('placed', 'bound') AND to_ms <= $1 "
+	 "ORDER BY to_ms, id LIMIT $2",
+	 end_allocation, "end-failed"},
+	{"SELECT id FROM allocations WHERE state = 'releasing' AND releasing_ms <= $1 "
+	 "ORDER BY id LIMIT $2",
+	 look_at_release, "release-pass-failed"},
+	{"SELECT id FROM allocations WHERE state = 'placed' AND assigned_generation IS NULL AND "
+	 "from_ms <= $1 ORDER BY from_ms, id LIMIT $2",
+	 start_allocation, "start-failed"},
+	{"SELECT id FROM reservations WHERE state = 'pending' AND created_ms <= $1 "
+	 "ORDER BY id LIMIT $2",
+	 place_pending, "placement-failed"},
+};
+
+/* --- forgetting --- */
+
+static bool forget_body(struct store_connection *db, void *argument, struct error *error)
+{
+	int64_t now_ms = store_now(db).ms;
+
+	(void)argument;
+	/* POOL-27: keys of live objects stay as long as they do. Of those that end, reservations
+	 * and tokens have many; the others stay. */
+	return store_exec(db, "DELETE FROM outbox WHERE at_ms < $1",
+			  STORE_PARAMS(store_int(now_ms - OUTBOX_KEPT_MS)), error) &&
+	       store_exec(db, "DELETE FROM events WHERE at_ms < $1",
+			  STORE_PARAMS(store_int(now_ms - EVENTS_KEPT_MS)), error) &&
+	       store_exec(db,
+			  "DELETE FROM idempotency WHERE created_ms < $1 AND (object IN (SELECT id "
+			  "FROM reservations WHERE state NOT IN ('pending', 'placed', 'active', "
+			  "'releasing')) OR object IN (SELECT id FROM join_tokens WHERE expires_ms "
+			  "< $1))",
+			  STORE_PARAMS(store_int(now_ms - IDEMPOTENCY_KEPT_MS)), error);
+}
+
+bool control_tick(struct control *control, struct error *error)
+{
+	int64_t fence;
+
+	if (!control_lease_take(control, LEASE_NAME, LEASE_TTL_MS, &fence, error))
+		return false;
+	if (fence == 0)
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(PASSES); i++) {
+		if (!run_pass(control, &PASSES[i], error))
+			return false;
+	}
+	return store_run(control->connection, STORE_WRITE, forget_body, NULL, error);
+}

@@ -1,0 +1,283 @@
+#include "control/work.h"
+
+#include "control/core/body.h"
+#include "control/core/timestamp.h"
+#include "pki/token.h"
+#include "sys/random.h"
+
+#include <stdio.h>
+
+#define DEFAULT_LIMIT 100
+#define MAX_LIMIT     1000
+#define CURSOR_PREFIX "c1-" /* a change of what a cursor means gets another one */
+
+struct call_work {
+	const struct control_call *call;
+	work_call_fn *function;
+	json_t *answer;
+};
+
+static bool call_body(struct store_connection *db, void *argument, struct error *error)
+{
+	struct call_work *work = argument;
+
+	json_decref(work->answer); /* of a try that was lost */
+	work->answer = NULL;
+	return work->function(db, work->call, &work->answer, error);
+}
+
+bool work_run_call(struct control *control, enum store_mode mode, work_call_fn *function,
+		   const struct control_call *call, json_t **ret_answer, struct error *error)
+{
+	struct call_work work = {.call = call, .function = function};
+
+	if (!store_run(control->connection, mode, call_body, &work, error)) {
+		json_decref(work.answer);
+		return false;
+	}
+	assert(work.answer);
+	*ret_answer = work.answer;
+	return true;
+}
+
+/* --- answers --- */
+
+json_t *work_time(int64_t ms)
+{
+	char text[TIMESTAMP_SIZE];
+
+	timestamp_format(text, (struct wall){ms});
+	return json_string(text);
+}
+
+json_t *work_text(const char *text)
+{
+	json_t *json = json_string(text ? text : "");
+
+	assert(json);
+	return json;
+}
+
+json_t *work_text_of(const struct store_rows *rows, size_t row, size_t column)
+{
+	return work_text(store_get_text(rows, row, column));
+}
+
+json_t *work_int_of(const struct store_rows *rows, size_t row, size_t column)
+{
+	return json_integer(store_get_int(rows, row, column));
+}
+
+void work_set_time(json_t *object, const char *field, const struct store_rows *rows, size_t row,
+		   size_t column)
+{
+	if (!store_is_null(rows, row, column))
+		json_object_set_new(object, field, work_time(store_get_int(rows, row, column)));
+}
+
+json_t *work_parse(const char *text)
+{
+	json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+
+	assert(json);
+	return json;
+}
+
+/* --- lists --- */
+
+bool work_query_int(const char *text, const char *field, int64_t min, int64_t max, int64_t fallback,
+		    int64_t *ret_number, struct error *error)
+{
+	size_t digits = text ? strspn(text, "0123456789") : 0;
+	int64_t number;
+
+	if (!text) {
+		*ret_number = fallback;
+		return true;
+	}
+	if (digits == 0 || digits > 18 || text[digits] != '\0')
+		return error_field(error, field, "'%.40s' is not a number", text);
+	number = strtoll(text, NULL, 10);
+	if (number < min || number > max)
+		return error_field(error, field, "is %lld, must be between %lld and %lld",
+				   (long long)number, (long long)min, (long long)max);
+	*ret_number = number;
+	return true;
+}
+
+bool work_page(const struct control_call *call, const char *id_prefix, struct work_page *ret_page,
+	       struct error *error)
+{
+	struct work_page page = {0};
+
+	if (!work_query_int(call->limit, "limit", 1, MAX_LIMIT, DEFAULT_LIMIT, &page.limit, error))
+		return false;
+	if (call->cursor) {
+		const char *id = call->cursor + strlen(CURSOR_PREFIX);
+
+		if (!str_starts(call->cursor, CURSOR_PREFIX) || !id_valid(id, id_prefix)) {
+			error_field(error, "cursor", "is not one of this list");
+			return error_hint(error, "Begin again without a cursor.");
+		}
+		str_copy(page.after, sizeof page.after, id);
+	}
+	*ret_page = page;
+	return true;
+}
+
+json_t *work_items_answer(json_t *items, const struct work_page *page, const struct store_rows *ids)
+{
+	json_t *answer = json_pack("{s:o}", "items", items);
+
+	if (ids->count > (size_t)page->limit)
+		json_object_set_new(answer, "nextCursor",
+				    json_sprintf("%s%s", CURSOR_PREFIX,
+						 store_get_text(ids, (size_t)page->limit - 1, 0)));
+	return answer;
+}
+
+json_t *work_rows_answer(const struct store_rows *rows, const struct work_page *page,
+			 json_t *(*answer_row)(const struct store_rows *rows, size_t row))
+{
+	json_t *items = json_array();
+
+	for (size_t i = 0; i < rows->count && i < (size_t)page->limit; i++)
+		json_array_append_new(items, answer_row(rows, i));
+	return work_items_answer(items, page, rows);
+}
+
+const char *work_scope(const struct control_principal *principal)
+{
+	return principal->role == CONTROL_ROLE_OPERATOR ? "" : principal->tenant;
+}
+
+/* --- records --- */
+
+void work_new_id(struct store_connection *db, const char *prefix, char out[ID_SIZE])
+{
+	random_id(out, prefix, store_now(db));
+}
+
+bool work_audit(struct store_connection *db, const struct control_principal *principal,
+		enum access_action action, const char *tenant, const char *object, json_t *detail,
+		struct error *error)
+{
+	CLEANUP(free) char *text = detail ? json_dumps(detail, JSON_COMPACT) : mem_strdup("{}");
+	char id[ID_SIZE];
+
+	json_decref(detail);
+	assert(text);
+	work_new_id(db, "aud", id);
+	return store_exec(db,
+			  "INSERT INTO audit (id, at_ms, request, api_key, tenant, action, object, "
+			  "detail) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+			  STORE_PARAMS(store_text(id), store_int(store_now(db).ms),
+				       store_text(principal->request), store_text(principal->key),
+				       store_text(tenant), store_text(access_action_name(action)),
+				       store_text(object), store_text(text)),
+			  error);
+}
+
+bool work_count(struct store_connection *db, const char *counter, int64_t *ret_number,
+		struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!store_query(db,
+			 "UPDATE counters SET value = value + 1 WHERE name = $1 RETURNING value",
+			 STORE_PARAMS(store_text(counter)), &rows, error))
+		return false;
+	assert(rows.count == 1);
+	*ret_number = store_get_int(&rows, 0, 0);
+	return true;
+}
+
+bool work_event(struct store_connection *db, const char *tenant, const char *type,
+		const char *subject, json_t *data, struct error *error)
+{
+	CLEANUP(free) char *text = json_dumps(data, JSON_COMPACT);
+	int64_t seq;
+
+	json_decref(data);
+	assert(text);
+	if (!work_count(db, "events", &seq, error))
+		return false;
+	return store_exec(db,
+			  "INSERT INTO events (seq, at_ms, tenant, type, subject, data) "
+			  "VALUES ($1, $2, $3, $4, $5, $6)",
+			  STORE_PARAMS(store_int(seq), store_int(store_now(db).ms),
+				       store_text(tenant), store_text(type), store_text(subject),
+				       store_text(text)),
+			  error);
+}
+
+/* --- creates under an idempotency key --- */
+
+static void hash_input(const struct control_call *call, char out[TOKEN_HASH_SIZE])
+{
+	CLEANUP(free) char *text = body_canonical(call->body);
+
+	token_hash(text, out);
+}
+
+bool work_find_done(struct store_connection *db, const struct control_call *call, const char *key,
+		    enum access_action action, char ret_object[ID_SIZE], struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	char hash[TOKEN_HASH_SIZE];
+
+	ret_object[0] = '\0';
+	if (!key)
+		return true;
+	if (!store_query(db,
+			 "SELECT input_hash, object FROM idempotency "
+			 "WHERE tenant = $1 AND operation = $2 AND idempotency_key = $3",
+			 STORE_PARAMS(store_text(call->principal->tenant),
+				      store_text(access_action_name(action)), store_text(key)),
+			 &rows, error))
+		return false;
+	if (rows.count == 0)
+		return true;
+	hash_input(call, hash);
+	if (!str_equal(store_get_text(&rows, 0, 0), hash)) {
+		error_set(error, ERROR_CONFLICT,
+			  "the idempotency key was used for another input, which made %s",
+			  store_get_text(&rows, 0, 1));
+		str_copy(error->field, sizeof error->field, "idempotencyKey");
+		return false;
+	}
+	str_copy(ret_object, ID_SIZE, store_get_text(&rows, 0, 1));
+	return true;
+}
+
+bool work_remember_done(struct store_connection *db, const struct control_call *call,
+			const char *key, enum access_action action, const char *object,
+			struct error *error)
+{
+	char hash[TOKEN_HASH_SIZE];
+
+	if (!key)
+		return true;
+	hash_input(call, hash);
+	return store_exec(
+		db,
+		"INSERT INTO idempotency (tenant, operation, idempotency_key, input_hash, "
+		"object, created_ms) VALUES ($1, $2, $3, $4, $5, $6)",
+		STORE_PARAMS(store_text(call->principal->tenant),
+			     store_text(access_action_name(action)), store_text(key),
+			     store_text(hash), store_text(object), store_int(store_now(db).ms)),
+		error);
+}
+
+bool work_not_found(struct error *error, const char *kind, const char *id)
+{
+	return error_set(error, ERROR_NOT_FOUND, "%s '%.40s' not found", kind, id);
+}
+
+bool work_path_id(const struct control_call *call, const char *kind, const char *prefix,
+		  struct error *error)
+{
+	const char *id = call->id ? call->id : "";
+
+	return id_valid(id, prefix) || work_not_found(error, kind, id);
+}

@@ -1,0 +1,100 @@
+/*
+ * work: what every control function needs inside its transaction. Private to this room.
+ *
+ * Every function here runs inside a store_run() body and obeys its rule: after a failure the body
+ * returns false.
+ */
+#pragma once
+
+#include "control/control.h"
+#include "store/store.h"
+
+/* A call's inside: decides, writes, and builds the answer. */
+typedef bool work_call_fn(struct store_connection *db, const struct control_call *call,
+			  json_t **ret_answer, struct error *error);
+
+MUST_CHECK bool work_run_call(struct control *control, enum store_mode mode, work_call_fn *function,
+			      const struct control_call *call, json_t **ret_answer,
+			      struct error *error);
+
+/* Makes control_NAME() of the function NAME in the same file. */
+#define WORK_CALL(name, mode)                                                                      \
+	bool control_##name(struct control *control, const struct control_call *call,              \
+			    json_t **ret_answer, struct error *error)                              \
+	{                                                                                          \
+		return work_run_call(control, mode, name, call, ret_answer, error);                \
+	}
+
+/* --- answers --- */
+
+json_t *work_time(int64_t ms); /* a JSON text, RFC 3339 */
+/* Text of a row; bytes that are no UTF-8 can't be in one. NULL becomes "". */
+json_t *work_text(const char *text);
+json_t *work_text_of(const struct store_rows *rows, size_t row, size_t column);
+json_t *work_int_of(const struct store_rows *rows, size_t row, size_t column);
+/* Sets `field` unless the column is NULL. */
+void work_set_time(json_t *object, const char *field, const struct store_rows *rows, size_t row,
+		   size_t column);
+
+/* JSON text that this room stored itself. Never NULL. */
+json_t *work_parse(const char *text);
+
+DEFINE_CLEANUP(json_ref, json_t *, json_decref)
+
+/* --- lists --- */
+
+struct work_page {
+	int64_t limit; /* rows to ask for are one more: that tells whether there is a next page */
+	char after[ID_SIZE]; /* ids greater than this; "" from the start */
+};
+/* Ids of the list have this prefix. */
+MUST_CHECK bool work_page(const struct control_call *call, const char *id_prefix,
+			  struct work_page *ret_page, struct error *error);
+/* {"items", "nextCursor"?} of rows whose first column is the id: as many as the page holds. */
+json_t *work_rows_answer(const struct store_rows *rows, const struct work_page *page,
+			 json_t *(*answer_row)(const struct store_rows *rows, size_t row));
+/* The same of items that were built already, from `ids_count` ids found. */
+json_t *work_items_answer(json_t *items, const struct work_page *page,
+			  const struct store_rows *ids);
+
+/* Raw query text to a number between min and max; `fallback` when absent. */
+MUST_CHECK bool work_query_int(const char *text, const char *field, int64_t min, int64_t max,
+			       int64_t fallback, int64_t *ret_number, struct error *error);
+
+/* The tenant whose rows a list may show, "" for all. */
+const char *work_scope(const struct control_principal *principal);
+
+/* --- records --- */
+
+void work_new_id(struct store_connection *db, const char *prefix, char out[ID_SIZE]);
+
+/* Who did what to which object; `detail` may be NULL, else is taken over. */
+MUST_CHECK bool work_audit(struct store_connection *db, const struct control_principal *principal,
+			   enum access_action action, const char *tenant, const char *object,
+			   json_t *detail, struct error *error);
+
+/* An event of this transaction; `data` is taken over. */
+MUST_CHECK bool work_event(struct store_connection *db, const char *tenant, const char *type,
+			   const char *subject, json_t *data, struct error *error);
+
+/* The next number of a counter, without holes and in order of commit. */
+MUST_CHECK bool work_count(struct store_connection *db, const char *counter, int64_t *ret_number,
+			   struct error *error);
+
+/* --- creates under an idempotency key --- */
+
+/* Was this create done before? *ret_object is its id, or "" when it wasn't or has no key. The same
+ * key with other input is CONFLICT. */
+MUST_CHECK bool work_find_done(struct store_connection *db, const struct control_call *call,
+			       const char *key, enum access_action action, char ret_object[ID_SIZE],
+			       struct error *error);
+MUST_CHECK bool work_remember_done(struct store_connection *db, const struct control_call *call,
+				   const char *key, enum access_action action, const char *object,
+				   struct error *error);
+
+/* NOT_FOUND for `kind` ("pool") of this id. Returns false. */
+bool work_not_found(struct error *error, const char *kind, const char *id);
+
+/* The path's {id}; NOT_FOUND unless it is one. */
+MUST_CHECK bool work_path_id(const struct control_call *call, const char *kind, const char *prefix,
+			     struct error *error);
