@@ -1,0 +1,118 @@
+#include "cli/api.h"
+#include "fake_server.h"
+#include "lib/test.h"
+
+#include <stdio.h>
+
+static struct context context_for(const char *url)
+{
+	struct context context = {.key = "bck_secret"};
+
+	context.values[CONTEXT_API] = (struct context_value){url, "--api"};
+	return context;
+}
+
+static void test_list_follows_pages(void **state)
+{
+	const struct fake_answer answers[] = {
+		{.status = 200, .body = "{\"items\":[{\"id\":\"a\"}],\"nextCursor\":\"x+/=\"}"},
+		{.status = 200, .body = "{\"items\":[],\"nextCursor\":\"y\"}"},
+		{.status = 200, .body = "{\"items\":[{\"id\":\"b\"},{\"id\":\"c\"}]}"},
+	};
+	struct fake_server *server = fake_server_start(answers, 3);
+	struct context context = context_for(fake_server_url(server));
+	struct api *api = api_create(&context);
+	CLEANUP(tree) json_t *items = NULL;
+	struct error error = {0};
+
+	(void)state;
+	expect_ok(api_list(api, "/v1/pools", "state=active", &items, &error), &error);
+	assert_int_equal(json_array_size(items), 3);
+	const char *seen = fake_server_finish(server);
+	assert_non_null(strstr(seen, "GET /v1/pools?state=active&limit=1000 HTTP"));
+	assert_non_null(strstr(seen, "&cursor=x%2B%2F%3D HTTP"));
+	assert_non_null(strstr(seen, "&cursor=y HTTP"));
+	api_destroy(api);
+	fake_server_destroy(server);
+}
+
+static void test_errors_of_the_api(void **state)
+{
+	static const struct {
+		int status;
+		const char *body;
+		enum error_code code;
+		const char *what;
+	} cases[] = {
+		{409,
+		 "{\"error\":{\"code\":\"RESOURCES_EXHAUSTED\",\"message\":\"16 GPUs on one "
+		 "node\",\"requestId\":\"req_1\"}}",
+		 ERROR_RESOURCES_EXHAUSTED, "16 GPUs on one node"},
+		{400,
+		 "{\"error\":{\"code\":\"INVALID_INPUT\",\"message\":\"devices[0].count: "
+		 "0\",\"field\":\"devices[0].count\"}}",
+		 ERROR_INVALID_INPUT, "devices[0].count: 0"},
+		{403, "{\"error\":{\"code\":\"FORBIDDEN\",\"message\":\"no\\u001b[2J\"}}",
+		 ERROR_FORBIDDEN, "no?[2J"},
+		{500, "<html>", ERROR_INTERNAL, "the server answered 500"},
+		{503, "", ERROR_UNAVAILABLE, "the server answered 503"},
+		{404, "{\"error\":\"x\"}", ERROR_NOT_FOUND, "the server answered 404"},
+		{409, "{\"error\":{\"code\":\"NEW_CODE\",\"message\":\"later\"}}", ERROR_CONFLICT,
+		 "later"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct error error = {0};
+		expect_error(api_error_parse(cases[i].status, cases[i].body, strlen(cases[i].body),
+					     &error),
+			     &error, cases[i].code, cases[i].what);
+	}
+}
+
+static void test_answers_that_are_no_json(void **state)
+{
+	const struct fake_answer answers[] = {{.status = 200, .body = "<html>"},
+					      {.status = 200, .body = "{\"items\":7}"}};
+	struct fake_server *server = fake_server_start(answers, 2);
+	struct context context = context_for(fake_server_url(server));
+	struct api *api = api_create(&context);
+	json_t *answer = NULL;
+	struct error error = {0};
+
+	(void)state;
+	expect_error(api_call(api, "GET", "/v1/whoami", NULL, &answer, &error), &error,
+		     ERROR_INTERNAL, "/v1/whoami' answered");
+	expect_error(api_list(api, "/v1/pools", NULL, &answer, &error), &error, ERROR_INTERNAL,
+		     "has no items");
+	assert_null(answer);
+	api_destroy(api);
+	fake_server_destroy(server);
+}
+
+static void test_nobody_there(void **state)
+{
+	struct context context = context_for("http://127.0.0.1:1/");
+	struct api *api = api_create(&context);
+	json_t *answer = NULL;
+	struct error error = {0};
+
+	(void)state;
+	expect_error(api_call(api, "GET", "/v1/whoami", NULL, &answer, &error), &error,
+		     ERROR_UNAVAILABLE, "http://127.0.0.1:1/v1/whoami");
+	assert_non_null(strstr(error.hint, "--api"));
+	assert_null(strstr(error.what, "bck_"));
+	api_destroy(api);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_list_follows_pages),
+		cmocka_unit_test(test_errors_of_the_api),
+		cmocka_unit_test(test_answers_that_are_no_json),
+		cmocka_unit_test(test_nobody_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
