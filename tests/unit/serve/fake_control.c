@@ -237,7 +237,8 @@ bool control_outbox_poll(struct control *control, int64_t after, struct control_
 {
 	(void)control;
 	fake.polls++;
-	ret_outbox->last = after < 0 ? 0 : after;
+	fake.last_after = after;
+	ret_outbox->last = fake.outbox_last ? fake.outbox_last : after;
 	return answer(fake.poll_code, "no database", error);
 }
 

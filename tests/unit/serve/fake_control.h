@@ -16,8 +16,9 @@ struct fake {
 	enum error_code call_code;
 	const char *call_field;
 	enum error_code hello_code, report_code, spec_code, heartbeat_code, ping_code, poll_code;
-	int64_t epoch;      /* of the next hello; grows by one each */
-	int64_t generation; /* of the Spec */
+	int64_t epoch;       /* of the next hello; grows by one each */
+	int64_t generation;  /* of the Spec */
+	int64_t outbox_last; /* 0: as asked */
 	bool look_again;
 	enum control_trust trust;
 	char machine_key[64];
@@ -25,7 +26,7 @@ struct fake {
 	const char *join_message;
 	/* What was asked. */
 	int calls, reports, gones, heartbeats, ticks, polls;
-	int64_t last_sequence, gone_epoch;
+	int64_t last_sequence, gone_epoch, last_after;
 	char last_node[ID_SIZE];
 	enum control_report_kind last_kind;
 	char last_token[128];

@@ -20,6 +20,7 @@ struct world {
 	struct workers *workers;
 	struct join_service *join;
 	struct gateway *gateway;
+	struct passes *passes; /* passes_test.c's own */
 	struct pki_folder pki;
 	struct rpc_tls *tls;
 	struct loop_timer *timeout;

@@ -1,0 +1,82 @@
+#include "serve/passes.h"
+
+#include "sys/loop.h"
+#include "world.h"
+
+static int set_up(void **state)
+{
+	int status = world_set_up(state);
+	struct world *world = *state;
+
+	world->passes = passes_create(world->loop, world->workers, world->gateway, 40);
+	return status;
+}
+
+static int tear_down(void **state)
+{
+	struct world *world = *state;
+
+	/* its jobs come back while it is still there */
+	workers_destroy(world->workers);
+	world->workers = NULL;
+	passes_destroy(world->passes);
+	return world_tear_down(state);
+}
+
+static void test_first_pass_comes_soon(void **state)
+{
+	struct world *world = *state;
+
+	world_idle(world); /* 100 ms */
+	assert_int_equal(fake.ticks, 1);
+	assert_int_equal(fake.polls, 1); /* a pass may have put something into the outbox */
+	assert_int_equal(fake.last_after, 40);
+}
+
+/* However often it is asked for, one look answers all; what comes during a look gets another. */
+static void test_asked_for(void **state)
+{
+	struct world *world = *state;
+
+	world_idle(world);
+	for (int i = 0; i < 10; i++)
+		passes_look(world->passes);
+	world_idle(world);
+	assert_int_equal(fake.polls, 2);
+	for (int i = 0; i < 10; i++)
+		passes_tick(world->passes);
+	world_idle(world);
+	assert_int_equal(fake.ticks, 2);
+	assert_int_equal(fake.polls, 3);
+}
+
+static void test_goes_on_from_what_it_saw(void **state)
+{
+	struct world *world = *state;
+
+	fake.outbox_last = 43;
+	world_idle(world);
+	passes_look(world->passes);
+	world_idle(world);
+	assert_int_equal(fake.last_after, 43);
+	/* a failed look forgets nothing */
+	fake.poll_code = ERROR_UNAVAILABLE;
+	fake.outbox_last = 99;
+	passes_look(world->passes);
+	world_idle(world);
+	fake.poll_code = ERROR_NONE;
+	passes_look(world->passes);
+	world_idle(world);
+	assert_int_equal(fake.last_after, 43);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_first_pass_comes_soon, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_asked_for, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_goes_on_from_what_it_saw, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
