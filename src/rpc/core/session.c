@@ -213,11 +213,13 @@ bool session_send(struct session *session, size_t enough, struct mono now, struc
 		ssize_t length = nghttp2_session_mem_send(session->h2, &bytes);
 		if (length == 0)
 			return true;
-		if (!session_checked(session, (int)length))
-			break;
+		if (!session_checked(session, (int)length)) {
+			*error = session->reason;
+			return false;
+		}
 		buf_add(out, bytes, (size_t)length);
 	}
-	return outcome(session, error);
+	return true;
 }
 
 /* --- what happens by time --- */

@@ -64,7 +64,8 @@ void session_destroy(struct session *session); /* with all calls and events; tak
 MUST_CHECK bool session_receive(struct session *session, const uint8_t *data, size_t length,
 				struct mono now, struct error *error);
 
-/* Appends bytes to `out` while there are any and `out` is shorter than `enough`. */
+/* Appends bytes to `out` while there are any and `out` is shorter than `enough`. Works on a session
+ * that session_receive() or _tick() called useless, for its last words. */
 MUST_CHECK bool session_send(struct session *session, size_t enough, struct mono now,
 			     struct buf *out, struct error *error);
 
@@ -105,5 +106,6 @@ struct session_event {
 	struct buf message;
 };
 
-/* Takes the next event; false: none. Of a call that we ended ourselves only SESSION_END comes. */
+/* Takes the next event; false: none. Of a call that we ended ourselves only SESSION_END comes; that
+ * may be the first that is told of it. */
 bool session_next(struct session *session, struct session_event *ret_event);
