@@ -50,17 +50,21 @@ func main() {
 		return
 	}
 	if slices.ContainsFunc(cases[own:], wanted) {
-		if err := product.Setup(); err != nil {
-			fatal(fmt.Errorf("starting better-compute and bcd: %w\n%s", err, product.Logs()))
+		setup := dp.Case{Name: "product/starts", Proves: "proves: JOIN-6 JOIN-12 GW-20", Run: func() error {
+			if err := product.Setup(); err != nil {
+				return fmt.Errorf("%w\n%s", err, product.Logs())
+			}
+			return nil
+		}}
+		passed, _ := dp.Run([]dp.Case{setup}, regexp.MustCompile(""), nil)
+		if passed == 0 {
+			cases = cases[:own]
 		}
+		defer product.Stop()
 	}
 	cases = slices.DeleteFunc(cases, func(k dp.Case) bool { return !wanted(k) })
-	ok := dp.Run(cases, re, func(dp.Case) { c.show() })
-	if err := product.Stop(); err != nil {
-		fmt.Println("FAIL stopping:", err)
-		ok = false
-	}
-	if !ok {
+	if _, failed := dp.Run(cases, re, c.show); failed > 0 {
+		product.Stop()
 		os.Exit(1)
 	}
 }

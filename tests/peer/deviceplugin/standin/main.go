@@ -47,7 +47,7 @@ func run(standin, bcd, betterCompute, match string) (bool, error) {
 	}
 	defer k.Remove()
 	fmt.Println(k.Name())
-	ok := dp.Run(dp.SmokeCases(k, "example.com/dev", func(ids []string) error { return dp.OfferCDI(cdi, ids) }), re, nil)
+	passed, failed := dp.Run(dp.SmokeCases(k, "example.com/dev", func(ids []string) error { return dp.OfferCDI(cdi, ids) }), re, nil)
 
 	p := &dp.Product{Kubelet: k, Dir: filepath.Join(dir, "product"), BCD: bcd, BetterCompute: betterCompute,
 		Paths: map[string]string{"data": filepath.Join(dir, "data"), "run": filepath.Join(dir, "run"),
@@ -56,5 +56,7 @@ func run(standin, bcd, betterCompute, match string) (bool, error) {
 		return false, fmt.Errorf("%w\n%s", err, p.Logs())
 	}
 	defer p.Stop()
-	return dp.Run(dp.Cases(k, p, dp.Table), re, nil) && ok, nil
+	more, bad := dp.Run(dp.Cases(k, p, dp.Table), re, nil)
+	fmt.Printf("%d passed, %d failed\n", passed+more, failed+bad)
+	return failed+bad == 0, nil
 }
