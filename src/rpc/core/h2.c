@@ -261,7 +261,9 @@ static int on_data(nghttp2_session *h2, uint8_t flags, int32_t stream, const uin
 	if (call)
 		call_receive(call, data,
 			     length); /* it may end, but lives until its event is taken */
-	if (call && call->session && call_queued(call) > SESSION_QUEUE_HIGH)
+	/* Only servers hold peers up: if both sides did, two full queues would wait for each other.
+	 */
+	if (session->server && call && call->session && call_queued(call) > SESSION_QUEUE_HIGH)
 		call->withheld += length;
 	else
 		session_checked(session, nghttp2_session_consume_stream(h2, stream, length));

@@ -28,8 +28,7 @@ struct call;
 #define SESSION_MAX_BUFFERED  ((size_t)16 << 20) /* bytes of messages that aren't whole yet */
 #define SESSION_STREAM_WINDOW (256 << 10)
 #define SESSION_WINDOW        (1 << 20) /* of the connection */
-/* A call whose peer sends but doesn't read: above HIGH unsent bytes its window stays shut, until
- * LOW. */
+/* Of a server: above HIGH unsent bytes of a call its window stays shut, until LOW. */
 #define SESSION_QUEUE_HIGH     ((size_t)256 << 10)
 #define SESSION_QUEUE_LOW      ((size_t)64 << 10)
 #define SESSION_OPEN_MS        20000 /* from the start to the peer's SETTINGS */

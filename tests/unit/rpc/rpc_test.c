@@ -2,13 +2,9 @@
 #include "rpc/rpc.h"
 
 #include "lib/test.h"
-#include "sys/net.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #define GUARD_MS 20000
@@ -24,7 +20,7 @@ struct world {
 	enum rpc_code code, server_code;
 	char text[256];
 	struct buf answer;
-	uint64_t ids[2];
+	uint64_t id;
 	struct rpc_call *held; /* server: of /t/Hold */
 	bool drained;
 	unsigned wanted; /* stop at so many on_done */
@@ -41,7 +37,7 @@ static void on_guard(void *arg)
 static void echo_message(struct rpc_call *call, void *arg, const uint8_t *data, size_t length)
 {
 	struct world *world = arg;
-	world->ids[0] = rpc_call_id(call);
+	world->id = rpc_call_id(call);
 	assert_int_equal(rpc_peer_uid(call), getuid());
 	size_t size;
 	const char *value = rpc_metadata(call, "x-echo-bin", &size);
@@ -234,12 +230,12 @@ static void test_unary(void **state)
 	assert_int_equal(world->ups, 1);
 	assert_true(rpc_client_is_up(world->client));
 
-	uint64_t first = world->ids[0];
+	uint64_t first = world->id;
 	rpc_unary(world->client, "/t/Echo", 0, 0, "", 0, on_unary, world);
 	run_more(world, 2);
 	assert_int_equal(world->code, RPC_OK);
 	assert_int_equal(world->answer.length, 0);
-	assert_int_not_equal(world->ids[0], first);
+	assert_int_not_equal(world->id, first);
 }
 
 static void test_large_message_and_limits(void **state)
@@ -331,33 +327,292 @@ static void test_stream(void **state)
 	assert_int_equal(world->messages, 100);
 }
 
+static void stop(void *arg)
+{
+	struct world *world = arg;
+	loop_stop(world->loop);
+}
+
+/* Runs the loop until `*count` is `wanted`. */
+static void run_until(struct world *world, const unsigned *count, unsigned wanted)
+{
+	while (*count < wanted) {
+		after(world, 2, stop);
+		loop_run(world->loop);
+	}
+	assert_int_equal(*count, wanted);
+}
+
+static struct rpc_call *hold(struct world *world, int64_t deadline_ms)
+{
+	struct rpc_call *call =
+		rpc_call_start(world->client, "/t/Hold", deadline_ms, 0, &call_handlers, world);
+	rpc_send(call, "", 0);
+	run_until(world, &world->messages, world->messages + 1); /* the server has it */
+	return call;
+}
+
 static void test_deadline(void **state)
 {
 	struct world *world = *state;
-	rpc_call_start(world->client, "/t/Hold", 50, 0, &call_handlers, world);
-	loop_run(world->loop);
+	hold(world, 50);
+	run_until(world, &world->done, 1);
 	assert_int_equal(world->code, RPC_DEADLINE_EXCEEDED);
 	/* The server's own timer, or our reset, ends it there as well. */
-	while (!world->server_done) {
-		after(world, 5, (loop_fn *)loop_stop);
-		loop_timer_destroy(world->later);
-		world->later = loop_timer_create(world->loop, (loop_fn *)loop_stop, world->loop);
-		loop_timer_start(world->later, 5);
-		loop_run(world->loop);
-	}
+	run_until(world, &world->server_done, 1);
 	assert_true(world->server_code == RPC_DEADLINE_EXCEEDED ||
 		    world->server_code == RPC_CANCELLED);
 }
 
+static void test_cancel(void **state)
+{
+	struct world *world = *state;
+	rpc_cancel(hold(world, 0));
+	assert_int_equal(world->done, 0); /* not from inside */
+	run_until(world, &world->done, 1);
+	assert_int_equal(world->code, RPC_CANCELLED);
+	run_until(world, &world->server_done, 1);
+	assert_int_equal(world->server_code, RPC_CANCELLED);
+}
+
+static void test_server_goes_on_its_own(void **state)
+{
+	struct world *world = *state;
+	hold(world, 0);
+	rpc_send(world->held, "unasked", 7);
+	run_until(world, &world->messages, 2);
+	assert_string_equal(buf_text(&world->answer), "unasked");
+	rpc_finish(world->held, RPC_ABORTED, "that is all");
+	run_until(world, &world->done, 1);
+	assert_int_equal(world->code, RPC_ABORTED);
+	assert_string_equal(world->text, "that is all");
+	run_until(world, &world->server_done, 1);
+	assert_int_equal(world->server_code, RPC_ABORTED);
+}
+
+/* --- ends of connections --- */
+
+static void test_client_destroyed_with_calls(void **state)
+{
+	struct world *world = *state;
+	hold(world, 0);
+	rpc_unary(world->client, "/t/Echo", 0, 0, "x", 1, on_unary, world); /* not sent yet */
+	rpc_client_destroy(TAKE(world->client));
+	assert_int_equal(world->done, 2); /* before destroy returned */
+	assert_int_equal(world->code, RPC_UNAVAILABLE);
+	assert_int_equal(world->downs, 0);
+	run_until(world, &world->server_done, 1);
+	assert_int_equal(world->server_code, RPC_CANCELLED);
+}
+
+static void test_server_destroyed_with_calls(void **state)
+{
+	struct world *world = *state;
+	hold(world, 0);
+	rpc_server_destroy(TAKE(world->server));
+	assert_int_equal(world->server_done, 1);
+	assert_int_equal(world->server_code, RPC_CANCELLED);
+	run_until(world, &world->downs, 1);
+	assert_int_equal(world->done, 1); /* calls end before the connection is told down */
+	assert_int_equal(world->code, RPC_UNAVAILABLE);
+	assert_non_null(strstr(world->down.what, world->address));
+	assert_false(rpc_client_is_up(world->client));
+
+	/* A call on what is down is a call all the same. */
+	rpc_unary(world->client, "/t/Echo", 0, 0, "x", 1, on_unary, world);
+	assert_int_equal(world->done, 1);
+	run_until(world, &world->done, 2);
+	assert_int_equal(world->code, RPC_UNAVAILABLE);
+	assert_int_equal(world->downs, 1);
+}
+
+static void destroy_client_on_message(struct rpc_call *call, void *arg, const uint8_t *data,
+				      size_t length)
+{
+	(void)call;
+	struct world *world = arg;
+	world->messages++;
+	rpc_client_destroy(TAKE(world->client));
+	assert_int_equal(world->done, 1);
+	assert_int_equal(length, 4);
+	assert_memory_equal(data, "here", 4); /* what is being told stays to be read */
+}
+
+static void test_client_destroyed_within_its_callback(void **state)
+{
+	struct world *world = *state;
+	static const struct rpc_call_handlers handlers = {destroy_client_on_message, NULL, on_done};
+	struct rpc_call *call = rpc_call_start(world->client, "/t/Hold", 0, 0, &handlers, world);
+	rpc_send(call, "1", 1);
+	rpc_send(call, "2", 1);
+	run_until(world, &world->messages, 1);
+	run_until(world, &world->server_done, 1);
+}
+
+static void destroy_client_on_done(struct rpc_call *call, void *arg,
+				   const struct rpc_status *status)
+{
+	struct world *world = arg;
+	rpc_client_destroy(TAKE(world->client));
+	on_done(call, arg, status);
+}
+
+static void test_client_destroyed_within_on_done(void **state)
+{
+	struct world *world = *state;
+	static const struct rpc_call_handlers handlers = {on_message, NULL, destroy_client_on_done};
+	hold(world, 0);
+	struct rpc_call *call = rpc_call_start(world->client, "/t/Chat", 0, 0, &handlers, world);
+	rpc_half_close(call);
+	run_until(world, &world->done, 2);
+}
+
+static void test_nobody_there(void **state)
+{
+	struct world *world = *state;
+	rpc_client_destroy(world->client);
+	rpc_server_destroy(TAKE(world->server));
+	world->client =
+		rpc_client_create(world->loop, world->address, NULL, 0, &client_handlers, world);
+	rpc_unary(world->client, "/t/Echo", 0, 0, "x", 1, on_unary, world);
+	assert_int_equal(world->done + world->downs, 0);
+	run_until(world, &world->downs, 1);
+	assert_int_equal(world->done, 1);
+	assert_int_equal(world->code, RPC_UNAVAILABLE);
+	assert_int_equal(world->down.code, ERROR_UNAVAILABLE);
+	assert_int_equal(world->ups, 0);
+}
+
+static void test_destroyed_while_it_connects(void **state)
+{
+	struct world *world = *state;
+	rpc_unary(world->client, "/t/Echo", 0, 0, "x", 1, on_unary, world);
+	rpc_client_destroy(TAKE(world->client));
+	assert_int_equal(world->done, 1);
+	after(world, 20, stop);
+	loop_run(world->loop);
+	assert_int_equal(world->ups + world->downs, 0);
+}
+
+static void on_drained(void *arg)
+{
+	struct world *world = arg;
+	world->drained = true;
+	rpc_server_destroy(TAKE(world->server)); /* legal right here */
+	loop_stop(world->loop);
+}
+
+static void test_drain(void **state)
+{
+	struct world *world = *state;
+	hold(world, 0);
+	rpc_server_drain(world->server, on_drained, world);
+	after(world, 50, stop);
+	loop_run(world->loop);
+	assert_false(world->drained);
+	rpc_unary(world->client, "/t/Echo", 0, 0, "x", 1, on_unary, world);
+	run_until(world, &world->done, 1);
+	assert_int_equal(world->code, RPC_UNAVAILABLE);
+	rpc_finish(world->held, RPC_OK, NULL);
+	run_until(world, &world->done, 2);
+	assert_int_equal(world->code, RPC_OK);
+	run_until(world, &world->downs, 1);
+	while (!world->drained)
+		loop_run(world->loop);
+	assert_int_not_equal(access(world->socket, F_OK), 0);
+}
+
+static void test_drain_of_an_idle_server(void **state)
+{
+	struct world *world = *state;
+	rpc_server_drain(world->server, on_drained, world);
+	assert_false(world->drained); /* from the loop */
+	while (!world->drained)
+		loop_run(world->loop);
+}
+
+/* --- bounds --- */
+
+static void test_connection_bound(void **state)
+{
+	struct world *world = *state;
+	rpc_server_limit_connections(world->server, 2);
+	run_until(world, &world->ups, 1);
+	struct rpc_client *second =
+		rpc_client_create(world->loop, world->address, NULL, 0, &client_handlers, world);
+	run_until(world, &world->ups, 2);
+	struct rpc_client *third =
+		rpc_client_create(world->loop, world->address, NULL, 0, &client_handlers, world);
+	run_until(world, &world->downs, 1);
+	assert_int_equal(world->ups, 2);
+	rpc_client_destroy(third);
+	rpc_client_destroy(second);
+	after(world, 20, stop);
+	loop_run(world->loop);
+	third = rpc_client_create(world->loop, world->address, NULL, 0, &client_handlers, world);
+	run_until(world, &world->ups, 3); /* there is room again */
+	rpc_client_destroy(third);
+}
+
+static void read_slowly(struct rpc_call *call, void *arg, const uint8_t *data, size_t length)
+{
+	(void)call, (void)data;
+	struct world *world = arg;
+	world->messages++;
+	assert_int_equal(length, 100000);
+}
+
+/* 100 MB each way over one stream, never more in memory than the windows and queues allow. */
+static void test_many_bytes(void **state)
+{
+	struct world *world = *state;
+	static const struct rpc_call_handlers handlers = {read_slowly, on_drain, on_done};
+	CLEANUP(free) uint8_t *piece = mem_alloc(100000);
+	struct rpc_call *call = rpc_call_start(world->client, "/t/Chat", 0, 0, &handlers, world);
+	for (unsigned sent = 0; sent < 1000; sent += 10) {
+		for (unsigned i = 0; i < 10; i++)
+			rpc_send(call, piece, 100000);
+		run_until(world, &world->drains, sent / 10 + 1);
+		assert_int_equal(rpc_queued(call), 0);
+	}
+	rpc_half_close(call);
+	run_until(world, &world->done, 1);
+	assert_int_equal(world->code, RPC_OK);
+	assert_int_equal(world->messages, 1000);
+}
+
+static void test_many_calls_at_once(void **state)
+{
+	struct world *world = *state;
+	for (unsigned i = 0; i < 1000; i++)
+		rpc_unary(world->client, "/t/Echo", 0, 0, "x", 1, on_unary, world);
+	run_until(world, &world->done, 1000);
+	assert_int_equal(world->code, RPC_OK);
+}
+
 int main(void)
 {
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_unary, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_large_message_and_limits, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_error_and_unknown_method, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_metadata, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_stream, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_deadline, setup, teardown),
+		TEST(test_unary),
+		TEST(test_large_message_and_limits),
+		TEST(test_error_and_unknown_method),
+		TEST(test_metadata),
+		TEST(test_stream),
+		TEST(test_deadline),
+		TEST(test_cancel),
+		TEST(test_server_goes_on_its_own),
+		TEST(test_client_destroyed_with_calls),
+		TEST(test_server_destroyed_with_calls),
+		TEST(test_client_destroyed_within_its_callback),
+		TEST(test_client_destroyed_within_on_done),
+		TEST(test_nobody_there),
+		TEST(test_destroyed_while_it_connects),
+		TEST(test_drain),
+		TEST(test_drain_of_an_idle_server),
+		TEST(test_connection_bound),
+		TEST(test_many_bytes),
+		TEST(test_many_calls_at_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
