@@ -242,13 +242,19 @@ static bool put_atom(struct store_connection *db, struct arena *arena, const cha
 		error);
 }
 
+/* Every row that this inventory has gets the same new mark; what keeps an old one is gone. */
 static bool put_devices(struct store_connection *db, struct arena *arena,
 			const struct control_report *report, struct error *error)
 {
 	const struct control_inventory *inventory = &report->inventory;
+	CLEANUP(store_rows) struct store_rows rows = {0};
 	const char *node = report->node;
-	int64_t seen = report->sequence;
+	int64_t seen;
 
+	if (!store_query(db, "SELECT coalesce(max(seen), 0) + 1 FROM gpus WHERE node = $1",
+			 STORE_PARAMS(store_text(node)), &rows, error))
+		return false;
+	seen = store_get_int(&rows, 0, 0);
 	for (size_t i = 0; i < inventory->gpus_count; i++) {
 		if (!put_gpu(db, arena, node, seen, &inventory->gpus[i], error))
 			return false;

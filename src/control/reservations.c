@@ -21,7 +21,10 @@ static bool load_allocations(struct store_connection *db, const char *reservatio
 			   "SELECT " ALLOCATION_COLUMNS " FROM allocations a "
 			   "LEFT JOIN node_streams s ON s.node = a.node "
 			   "LEFT JOIN node_conditions c ON c.node = a.node AND c.type = "
-			   "'ForeignGpuExposure' WHERE a.reservation = $1 ORDER BY a.id",
+			   "'ForeignGpuExposure' WHERE a.reservation = $1 "
+			   /* The one that counts is last, though made in the same moment. */
+			   "ORDER BY CASE WHEN a.state = 'failed' THEN 0 ELSE 1 END, "
+			   "a.created_ms, a.id",
 			   STORE_PARAMS(store_text(reservation)), rows, error);
 }
 
