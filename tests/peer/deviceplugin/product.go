@@ -254,19 +254,19 @@ func (p *Product) makePool() error {
 }
 
 func (p *Product) join() error {
-	var pins map[string]any
+	var pki struct {
+		CAPins, EncryptionPins, SigningPins string
+		EncryptionJwk                       json.RawMessage
+	}
 	out, err := p.CLI("pki", "show", "--home", p.home(), "-o", "json")
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal([]byte(out), &pins); err != nil {
+	if err := json.Unmarshal([]byte(out), &pki); err != nil {
 		return fmt.Errorf("pki show: %w in %s", err, out)
 	}
-	var known struct {
-		Gateway struct{ ServerName string }
-		Join    struct{ EncryptionJwk json.RawMessage }
-	}
-	if err := p.Call("GET", "/.well-known/better-compute", nil, &known); err != nil {
+	var jwk bytes.Buffer
+	if err := json.Compact(&jwk, pki.EncryptionJwk); err != nil {
 		return err
 	}
 	var token struct{ Token string }
@@ -282,8 +282,8 @@ func (p *Product) join() error {
 	for k, v := range p.Paths {
 		fmt.Fprintf(&c, "%s = %q\n", k, v)
 	}
-	fmt.Fprintf(&c, "[gateway]\naddresses = [%q]\nserver_name = %q\nca_pins = %q\n", p.gateway, known.Gateway.ServerName, pins["gatewayCaPin"])
-	fmt.Fprintf(&c, "[join]\nencryption_jwk = %q\nencryption_pins = %q\nsigning_pins = %q\n", known.Join.EncryptionJwk, pins["joinEncryptionPin"], pins["joinSigningPin"])
+	fmt.Fprintf(&c, "[gateway]\naddresses = [%q]\nserver_name = \"gateway.better-compute.internal\"\nca_pins = %q\n", p.gateway, pki.CAPins)
+	fmt.Fprintf(&c, "[join]\nencryption_jwk = %q\nencryption_pins = %q\nsigning_pins = %q\n", jwk.String(), pki.EncryptionPins, pki.SigningPins)
 	fmt.Fprintf(&c, "[host]\nunits = false\n[gpu]\nsource = \"sim\"\nsim_file = %q\n", p.SimFile())
 	fmt.Fprintf(&c, "[kubernetes]\nnode_name = \"node0\"\n")
 	if err := os.WriteFile(p.config(), []byte(c.String()), 0o600); err != nil {
