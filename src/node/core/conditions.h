@@ -20,7 +20,7 @@
 #define CONDITION_HOLDS_UNREADABLE    "HoldsUnreadable"
 #define CONDITION_SPEC_UNREADABLE     "SpecUnreadable"
 #define CONDITION_GPUS_UNREADABLE     "GpusUnreadable"
-#define CONDITION_HOST_UNITS          "HostUnitsUnsupported"
+#define CONDITION_HOST_UNITS          "HostUnsupported"
 
 /* pod-resources counts as unavailable after so many failures in a row, or so long. */
 #define CONDITIONS_POD_FAILURES 3

@@ -1,0 +1,57 @@
+/*
+ * config: bcd's config.toml, checked (docs/internals/layout.md).
+ *
+ * Errors    INVALID_CONFIG naming the key, such as "kubernetes.gpu_api", and the value.
+ * Lifetimes strings live in the config's arena; config_deinit() frees.
+ * Pure.
+ * Tests     tests/unit/node/core/config_test.c
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "text/tree.h"
+
+#define CONFIG_MAX_FILE      ((size_t)256 << 10)
+#define CONFIG_DEFAULT_PATH  "/etc/bcd/config.toml"
+#define CONFIG_MAX_ADDRESSES 16
+#define CONFIG_MAX_CLUSTERS  64
+#define CONFIG_MAX_PATH      1024
+
+struct config {
+	struct arena arena;
+	/* paths: where each is on this machine, root already in front */
+	const char *root, *data, *run, *kubelet, *cdi, *run_cdi, *proc, *sys, *dev;
+	/* gateway */
+	const char *addresses[CONFIG_MAX_ADDRESSES];
+	size_t address_count; /* 0: no control plane; what is on disk is served */
+	const char *server_name, *ca_pins;
+	/* join: "" when absent */
+	const char *join_server, *encryption_jwk, *encryption_pins, *signing_pins, *ca_file;
+	/* host */
+	bool host_units;
+	int64_t reserved_memory_mib;
+	int32_t reserved_vcpu;
+	/* gpu */
+	bool gpu_simulated; /* source = "sim"; false: "auto" */
+	const char *sim_file;
+	int32_t slots;
+	/* kubernetes */
+	const char *node_name; /* "" when neither the file nor NODE_NAME says it */
+	const char *gpu_api;   /* "device-plugin" or "dra" */
+	const char *allowed_clusters[CONFIG_MAX_CLUSTERS];
+	size_t cluster_count;
+};
+void config_deinit(struct config *config);
+
+static inline void config_cleanup(struct config *config)
+{
+	config_deinit(config);
+}
+
+/* `node_name` is NODE_NAME of the environment, or NULL. `*ret_config` must be empty. */
+MUST_CHECK bool config_read(json_t *tree, const char *node_name, struct config *ret_config,
+			    struct error *error);
+
+/* A node whose host another party owns, in a cluster that exists already. */
+bool config_hosted(const struct config *config);

@@ -1,0 +1,17 @@
+/*
+ * holds: the CDI specs in /etc/cdi, read back as what is bound. Blocks on disk: a few small files.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "node/core/holds.h"
+
+/* All bcd.dev-*.json of the folder; one that can't be read or isn't a hold fails the whole read. An
+ * absent folder holds nothing. `*ret_holds` must be empty. */
+MUST_CHECK bool holds_read(const char *folder, struct holds *ret_holds, struct error *error);
+
+/* Looks up type and number of the hold's device nodes on this host. */
+void holds_find_nodes(struct hold *hold);
+
+/* "<folder>/bcd.dev-<allocation>.json"; the caller's to free. */
+char *holds_path(const char *folder, const char *allocation);

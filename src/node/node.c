@@ -1,0 +1,284 @@
+#include "node/node.h"
+
+#include "node/state.h"
+#include "node/status.h"
+#include "sys/log.h"
+
+#define SIMULATED_ASKED "asked for by [gpu] source = \"sim\""
+#define SIMULATED_AUTO  "this release reads no real GPUs yet"
+
+void node_wake(void *arg)
+{
+	struct node *node = arg;
+
+	if (!node->stopping)
+		loop_defer_arm(node->turn);
+}
+
+void node_again(struct node *node, struct mono when)
+{
+	if (node->timer_set && node->timer_at.ms <= when.ms)
+		return;
+	node->timer_set = true;
+	node->timer_at = when;
+}
+
+/* --- looking --- */
+
+static void read_holds(struct node *node, struct mono now)
+{
+	struct holds holds = {0};
+	struct error error = {0};
+
+	if (!node->holds_due && mono_until(now, mono_after(node->holds_read_at, NODE_HOLDS_MS)) > 0)
+		return;
+	node->holds_due = false;
+	node->holds_read_at = now;
+	if (holds_read(node->config->cdi, &holds, &error)) {
+		holds_deinit(&node->holds);
+		node->holds = holds;
+		node->holds_error = (struct error){0};
+		return;
+	}
+	if (node->holds_error.code == ERROR_NONE)
+		log_failure(LOG_ERROR, "holds.unreadable", &error,
+			    "every device is unhealthy, and nothing is bound, given or released");
+	node->holds_error = error;
+}
+
+static void look_at_offers(struct node *node)
+{
+	const struct offer_view view = {
+		.holds = node->holds_error.code == ERROR_NONE ? &node->holds : NULL,
+		.holds_error = node->holds_error.what,
+		.inventory = source_inventory(node->gpus),
+		.before = &node->offers,
+		.enabled = config_hosted(node->config) &&
+			   str_equal(node_gpu_api(node), "device-plugin"),
+	};
+	struct offers offers = {0};
+	bool changed[ATOM_CLASSES];
+
+	offer_decide(&view, &offers);
+	for (size_t i = 0; i < ATOM_CLASSES; i++)
+		changed[i] = !offer_equal(&offers.classes[i], &node->offers.classes[i]);
+	offers_deinit(&node->offers);
+	node->offers = offers;
+	for (size_t i = 0; i < ATOM_CLASSES; i++)
+		if (changed[i])
+			deviceplugin_changed(node->plugins[i]);
+}
+
+static void on_cdi(void *arg, const char *name)
+{
+	struct node *node = arg;
+
+	if (!name) {
+		watch_destroy(TAKE(node->cdi_watch));
+		node->watches_due = true;
+	}
+	if (name && *name && !holds_is_file_name(name))
+		return;
+	node->holds_due = true;
+	node_wake(node);
+}
+
+static void on_plugin_folder(void *arg, const char *name)
+{
+	struct node *node = arg;
+
+	if (!name) {
+		watch_destroy(TAKE(node->plugin_watch));
+		node->watches_due = true;
+	}
+	node_wake(node);
+}
+
+static void watch_folders(struct node *node)
+{
+	struct error ignored; /* an absent folder is tried again at the next tick */
+
+	if (!node->watches_due)
+		return;
+	if (!node->cdi_watch && !watch_create(node->loop, node->config->cdi, on_cdi, node,
+					      &node->cdi_watch, &ignored))
+		node->cdi_watch = NULL;
+	if (!node->plugin_watch && !watch_create(node->loop, node->plugin_folder, on_plugin_folder,
+						 node, &node->plugin_watch, &ignored))
+		node->plugin_watch = NULL;
+	node->watches_due = !node->cdi_watch || !node->plugin_watch;
+}
+
+/* --- the turn --- */
+
+static void step_plugins(struct node *node, struct mono now)
+{
+	for (size_t i = 0; i < ATOM_CLASSES; i++) {
+		bool timed;
+		struct mono again = deviceplugin_step(node->plugins[i], now, &timed);
+
+		if (timed)
+			node_again(node, again);
+	}
+}
+
+static void node_turn(struct node *node, struct mono now)
+{
+	node->timer_set = false;
+	node_again(node, mono_after(now, NODE_TICK_MS));
+	watch_folders(node);
+	source_look(node->gpus);
+	release_look(node);
+	/* While a list is being written disk is between two states; what it leaves is read then. */
+	if (!node->ticket)
+		read_holds(node, now);
+	look_at_offers(node);
+	release_step(node, now);
+	report_look(node, now);
+	converge_step(node, now);
+	step_plugins(node, now);
+	report_step(node, now);
+	loop_timer_start(node->timer, mono_until(now, node->timer_at) > 0
+					      ? mono_until(now, node->timer_at)
+					      : 0);
+}
+
+static void on_turn(void *arg)
+{
+	struct node *node = arg;
+
+	if (!node->stopping)
+		node_turn(node, loop_now(node->loop));
+}
+
+/* --- life --- */
+
+static void make_paths(struct node *node)
+{
+	const char *data = node->config->data;
+	struct buf path = {0};
+
+	node->spec_path = identity_path(data, SPEC_FILE);
+	node->reports_path = identity_path(data, REPORTS_FILE);
+	node->releases_path = identity_path(data, RELEASES_FILE);
+	node->marker_path = identity_path(data, RELEASES_MARKER);
+	node->plugin_folder = identity_path(node->config->kubelet, "device-plugins");
+	buf_printf(&path, "%s/pod-resources/kubelet.sock", node->config->kubelet);
+	node->pod_resources_path = buf_take_text(&path);
+}
+
+static void make_plugins(struct node *node)
+{
+	node->allocator = allocator_create(node->config->cdi, node->config->run_cdi);
+	deviceplugin_clean(node->plugin_folder);
+	for (size_t i = 0; i < ATOM_CLASSES; i++)
+		node->plugins[i] = deviceplugin_create(
+			node->loop,
+			&(struct deviceplugin_options){.class = (enum atom_class)i,
+						       .folder = node->plugin_folder,
+						       .allocator = node->allocator,
+						       .gpus = node->gpus,
+						       .offer = &node->offers.classes[i],
+						       .wake = node_wake,
+						       .arg = node});
+}
+
+static void load(struct node *node)
+{
+	struct mono now = loop_now(node->loop);
+
+	node->holds_due = true;
+	read_holds(node, now);
+	release_load(node);
+	converge_load(node);
+	node->kubelet_since = now;
+	node->watches_due = true;
+}
+
+bool node_create(struct loop *loop, const struct config *config, struct identity *identity,
+		 struct node **ret_node, struct error *error)
+{
+	struct node *node;
+
+	if (!durable_make_folder(config->data, 0700, error) ||
+	    !durable_make_folder(config->cdi, 0755, error))
+		return false;
+	node = mem_alloc(sizeof *node);
+	node->loop = loop;
+	node->config = config;
+	node->identity = identity;
+	node->started = clock_wall();
+	machine_read(&node->machine);
+	clock_boot_id(node->boot_id);
+	make_paths(node);
+	node->turn = loop_defer_create(loop, on_turn, node);
+	node->timer = loop_timer_create(loop, node_wake, node);
+	node->gpus = source_create(
+		loop,
+		&(struct source_options){.file = config->sim_file,
+					 .reason = config->gpu_simulated ? SIMULATED_ASKED
+									 : SIMULATED_AUTO,
+					 .slots = config->slots},
+		node_wake, node);
+	node->holders = holders_create(loop, node->pod_resources_path, release_on_holders, node);
+	node->uplink = uplink_create(loop, &(struct uplink_options){.config = config,
+								    .identity = identity,
+								    .wake = node_wake,
+								    .arg = node});
+	make_plugins(node);
+	load(node);
+	if (!status_create(node, &node->status, error)) {
+		node_destroy(node);
+		return false;
+	}
+	node_wake(node);
+	*ret_node = node;
+	return true;
+}
+
+static void free_records(struct node *node)
+{
+	holds_deinit(&node->holds);
+	spec_deinit(node->spec);
+	free(node->spec);
+	releases_deinit(&node->releases);
+	reports_deinit(&node->reports);
+	spec_deinit(node->write.spec);
+	free(node->write.spec);
+	releases_deinit(&node->write.releases);
+	reports_deinit(&node->write.reports);
+	buf_deinit(&node->write.certificate);
+	offers_deinit(&node->offers);
+	holders_listing_deinit(&node->listing);
+	vec_deinit(&node->pending);
+	vec_deinit(&node->conditions);
+	buf_deinit(&node->inventory_told);
+}
+
+void node_destroy(struct node *node)
+{
+	if (!node)
+		return;
+	node->stopping = true;
+	if (node->ticket)
+		node->ticket->node = NULL;
+	status_destroy(node->status);
+	for (size_t i = 0; i < ATOM_CLASSES; i++)
+		deviceplugin_destroy(node->plugins[i]);
+	uplink_destroy(node->uplink);
+	holders_destroy(node->holders);
+	allocator_destroy(node->allocator);
+	source_destroy(node->gpus);
+	watch_destroy(node->cdi_watch);
+	watch_destroy(node->plugin_watch);
+	loop_defer_destroy(node->turn);
+	loop_timer_destroy(node->timer);
+	free_records(node);
+	free(node->spec_path);
+	free(node->reports_path);
+	free(node->releases_path);
+	free(node->marker_path);
+	free(node->plugin_folder);
+	free(node->pod_resources_path);
+	free(node);
+}

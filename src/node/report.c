@@ -1,0 +1,160 @@
+#include "node/core/inventory_report.h"
+#include "node/state.h"
+#include "proto/message.h"
+#include "sys/log.h"
+
+MESSAGE_TYPE(inventory, Bettercompute__V1__Inventory, bettercompute__v1__inventory)
+
+const char *node_gpu_api(const struct node *node)
+{
+	return node->spec && *node->spec->gpu_api ? node->spec->gpu_api : node->config->gpu_api;
+}
+
+struct inventory_report report_inventory(const struct node *node)
+{
+	return (struct inventory_report){
+		.inventory = source_inventory(node->gpus),
+		.node_name = node->config->node_name,
+		.hostname = node->machine.hostname,
+		.kernel = node->machine.kernel,
+		.vcpus = node->machine.vcpus,
+		.memory_bytes = node->machine.memory_bytes,
+		.gpu_api = node->config->gpu_api,
+	};
+}
+
+/* --- conditions --- */
+
+static bool holds_devices(const struct node *node)
+{
+	return node->holds.count > 0 || node->releases.entries.count > 0;
+}
+
+static void look_at_conditions(struct node *node, struct mono now)
+{
+	const struct release_entry *stuck[RELEASES_MAX];
+	const struct error *gpus = source_error(node->gpus);
+	struct conditions conditions = {0};
+	struct conditions_view view = {
+		.stuck = stuck,
+		.holds_devices = holds_devices(node),
+		.pod_failures = node->holders_failures,
+		.pod_failing_ms = mono_until(node->holders_failing_since, now),
+		.pod_error = node->holders_error,
+		.releases_marker = node->marker ? node->marker_path : NULL,
+		.holds_error = node->holds_error.code ? node->holds_error.what : NULL,
+		.spec_error = node->spec_error.code ? node->spec_error.what : NULL,
+		.gpus_error = gpus ? gpus->what : NULL,
+		.host_units = node->config->host_units,
+	};
+
+	if (!view.spec_error && node->uplink && *uplink_spec_error(node->uplink))
+		view.spec_error = uplink_spec_error(node->uplink);
+	for (size_t i = 0; i < node->pending.count; i++)
+		if (node->pending.items[i].plan.stuck)
+			stuck[view.stuck_count++] = releases_find(
+				&node->releases, node->pending.items[i].allocation);
+	conditions_decide(&view, &node->conditions, clock_wall(), &conditions);
+	if (!conditions_equal(&conditions, &node->conditions))
+		node->conditions_due = true;
+	vec_deinit(&node->conditions);
+	node->conditions = conditions;
+}
+
+/* --- inventory --- */
+
+static void look_at_inventory(struct node *node)
+{
+	CLEANUP(arena) struct arena arena = {0};
+	CLEANUP(buf) struct buf packed = {0};
+	struct inventory_report report = report_inventory(node);
+	struct error error;
+
+	if (!inventory_pack(inventory_report_message(&report, &arena), &packed, &error)) {
+		log_failure(LOG_ERROR, "inventory", &error, "the one of before stands");
+		return;
+	}
+	if (packed.length == node->inventory_told.length && packed.length > 0 &&
+	    memcmp(packed.data, node->inventory_told.data, packed.length) == 0)
+		return;
+	buf_deinit(&node->inventory_told);
+	node->inventory_told = packed;
+	packed = (struct buf){0};
+	node->inventory_due = true;
+}
+
+void report_look(struct node *node, struct mono now)
+{
+	char lineage[SPEC_LINEAGE_SIZE];
+
+	look_at_inventory(node);
+	look_at_conditions(node, now);
+	if (!node->uplink)
+		return;
+	if (uplink_take_welcome(node->uplink, lineage)) {
+		str_copy(node->lineage, sizeof node->lineage, lineage);
+		node->sent = 0;
+		/* Told at every Hello, whatever was told before (GW-28). */
+		node->inventory_due = node->conditions_due = true;
+	}
+	uplink_renew(node->uplink, clock_wall());
+}
+
+/* --- the queue --- */
+
+bool report_may_go(const struct node *node)
+{
+	return node->uplink && uplink_phase(node->uplink) == UPLINK_OPEN &&
+	       (!node->spec || str_equal(node->spec->lineage, node->lineage));
+}
+
+static void send_report(struct node *node, const struct report *report)
+{
+	const struct inventory_report inventory = report_inventory(node);
+	const struct uplink_truth truth = {&inventory, &node->conditions};
+	CLEANUP(buf) struct buf message = {0};
+	struct error error;
+
+	if (!uplink_pack_report(report, &truth, &message, &error)) {
+		log_failure(LOG_ERROR, "report.pack", &error, "it is left out");
+		return;
+	}
+	uplink_send(node->uplink, &message);
+}
+
+/* Everything on disk that this stream hasn't carried yet; a number is sent only once it is on disk.
+ */
+static void send_reports(struct node *node)
+{
+	for (size_t i = 0; i < node->reports.queue.count; i++) {
+		const struct report *report = &node->reports.queue.items[i];
+
+		if (report->sequence <= node->sent)
+			continue;
+		if (uplink_full(node->uplink))
+			return; /* on_drain wakes us */
+		send_report(node, report);
+		node->sent = report->sequence;
+	}
+}
+
+void report_step(struct node *node, struct mono now)
+{
+	const struct uplink_hello hello = {
+		.boot_id = node->boot_id,
+		.hostname = node->machine.hostname,
+		.spec = node->spec,
+		.last_sequence = node->reports.sequence,
+		.has_gpus = source_inventory(node->gpus)->gpus.count > 0,
+	};
+	bool timed;
+	struct mono again;
+
+	if (!node->uplink)
+		return;
+	again = uplink_step(node->uplink, &hello, now, &timed);
+	if (timed)
+		node_again(node, again);
+	if (report_may_go(node))
+		send_reports(node);
+}

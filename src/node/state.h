@@ -1,0 +1,142 @@
+/*
+ * state: what a node is made of, for the files of this room that make up its turn.
+ *
+ * Order of a turn (node.c): look at disk and GPUs, decide and record (converge.c, release.c), tell
+ * the kubelet, the control plane and people. One durable list is under way at a time; until it is
+ * done nothing else is decided that would change a record.
+ */
+#pragma once
+
+#include "gpu/source.h"
+#include "node/allocate.h"
+#include "node/core/conditions.h"
+#include "node/core/converge.h"
+#include "node/deviceplugin.h"
+#include "node/holders.h"
+#include "node/holds.h"
+#include "node/node.h"
+#include "node/uplink.h"
+#include "sys/clock.h"
+#include "sys/durable.h"
+#include "sys/machine.h"
+#include "sys/watch.h"
+
+#define NODE_TICK_MS       1000
+#define NODE_HOLDS_MS      5000 /* between two reads of the holds that nothing asked for (DP-4) */
+#define NODE_HOLDERS_MS    5000 /* between two questions to the kubelet while devices are bound */
+#define NODE_WRITE_AGAIN_MS 1000 /* after a durable list that failed */
+
+/* A pending release as it stands in this process. */
+struct node_release {
+	char allocation[ID_SIZE];
+	struct mono withdrawn;
+	struct release_plan plan;
+};
+
+/* The records as they will be once the durable list under way is done. */
+struct node_write {
+	struct spec *spec; /* NULL: as before */
+	bool releases_changed, reports_changed, certificate_changed;
+	struct releases releases;
+	struct reports reports;
+	struct buf certificate;
+};
+
+/* Outlives a node that is destroyed while its list is under way. */
+struct node_ticket {
+	struct node *node; /* NULL: gone */
+};
+
+struct node {
+	struct loop *loop;
+	const struct config *config;
+	struct identity *identity; /* NULL: not joined */
+	struct machine machine;
+	char boot_id[CLOCK_BOOT_ID_SIZE];
+	struct wall started;
+	bool stopping;
+
+	struct loop_defer *turn;
+	struct loop_timer *timer;
+	struct mono timer_at;
+	bool timer_set;
+
+	/* paths */
+	char *spec_path, *reports_path, *releases_path, *marker_path;
+	char *plugin_folder, *pod_resources_path;
+
+	/* what is on disk, as last read or written */
+	struct holds holds;
+	struct error holds_error; /* code NONE: `holds` is true */
+	struct mono holds_read_at;
+	bool holds_due;
+	struct spec *spec; /* NULL: none, or unreadable */
+	struct error spec_error;
+	struct releases releases;
+	bool marker; /* releases could not be read (REL-32) */
+	struct reports reports;
+
+	/* writing */
+	struct node_ticket *ticket; /* of the durable list under way; NULL: none is */
+	struct node_write write;
+	struct mono write_after;
+
+	/* GPUs and what is offered */
+	struct source *gpus;
+	struct allocator *allocator;
+	struct offers offers;
+	struct deviceplugin *plugins[ATOM_CLASSES];
+	struct watch *cdi_watch, *plugin_watch;
+	bool watches_due;
+
+	/* releases */
+	VEC(struct node_release) pending;
+	struct holders *holders;
+	struct holders_listing listing; /* the last good one */
+	enum release_answer answered_how; /* NONE, FAILED, or FREE for "see listing" */
+	struct mono asked_at, answered_at; /* the running question; the one behind the answer */
+	struct durable_stamp kubelet;      /* pod-resources' socket */
+	struct mono kubelet_since;
+	uint32_t holders_failures;
+	struct mono holders_failing_since;
+	char holders_error[ERROR_WHAT_SIZE];
+
+	/* telling */
+	struct uplink *uplink;
+	char lineage[SPEC_LINEAGE_SIZE]; /* of the open stream; "" none */
+	int64_t sent;                    /* highest sequence sent on the open stream */
+	struct conditions conditions;
+	struct buf inventory_told;       /* packed, as last queued */
+	bool inventory_due, conditions_due;
+	struct status *status;
+};
+
+void node_wake(void *node); /* a loop_fn: a turn is due */
+void node_again(struct node *node, struct mono when); /* a turn is due then, at the latest */
+
+/* --- release.c: the record, its damage, and who holds what --- */
+
+/* Reads releasing.json; an unreadable one becomes marker and renamed file (REL-30..32, 48, 55). */
+void release_load(struct node *node);
+void release_look(struct node *node); /* is the marker still there? (REL-42) */
+bool release_is_worker(const struct node *node); /* REL-15 */
+/* Follows kubelet and pending releases, and asks the kubelet when it is time. */
+void release_step(struct node *node, struct mono now);
+void release_on_holders(void *node, struct holders_listing *listing, const struct error *error);
+struct node_release *release_find(struct node *node, const char *allocation);
+
+/* --- converge.c: one pass of deciding and recording --- */
+
+void converge_load(struct node *node); /* spec.json and reports.json */
+void converge_step(struct node *node, struct mono now);
+
+/* --- report.c: inventory, conditions, and the queue up the stream --- */
+
+void report_look(struct node *node, struct mono now); /* what changed is due to be told */
+void report_step(struct node *node, struct mono now);
+struct inventory_report report_inventory(const struct node *node);
+/* Is the stream open, on the database that this node's numbers belong to? */
+bool report_may_go(const struct node *node);
+
+/* The API that this node's devices are served by: the pool's, else the configuration's. */
+const char *node_gpu_api(const struct node *node);

@@ -1,0 +1,348 @@
+#include "node/status.h"
+
+#include "node/state.h"
+#include "sys/log.h"
+#include "sys/net.h"
+#include "text/tree.h"
+
+#define MAX_CONNECTIONS 64
+
+struct status_conn {
+	struct status *status;
+	struct net_conn *conn;
+};
+
+struct status {
+	struct node *node;
+	struct net_listener *listener;
+	VEC(struct status_conn *) conns;
+};
+
+/* --- what there is to say --- */
+
+static void set_text(json_t *object, const char *name, const char *text)
+{
+	tree_set(object, name, tree_string(text));
+}
+
+static json_t *holders_of(const struct node *node, const char *id)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < node->listing.holders.count; i++)
+		if (str_equal(node->listing.holders.items[i].id, id))
+			tree_append(array, tree_string(node->listing.holders.items[i].name));
+	return array;
+}
+
+static void describe_hold(const struct node *node, const struct atom *atom, json_t *object)
+{
+	for (size_t i = 0; i < node->holds.count; i++) {
+		const struct hold *hold = &node->holds.items[i];
+
+		for (size_t j = 0; j < hold->devices.count; j++) {
+			char id[HOLDS_ID_SIZE];
+			struct health health;
+
+			if (!atom_equal(&hold->devices.items[j].atom, atom))
+				continue;
+			holds_device_id(id, &hold->devices.items[j], hold->allocation);
+			health = offer_health(source_inventory(node->gpus),
+					      &hold->devices.items[j]);
+			set_text(object, "state", "bound");
+			set_text(object, "allocation", hold->allocation);
+			set_text(object, "reservation", hold->reservation);
+			set_text(object, "id", id);
+			tree_set(object, "healthy", json_boolean(health.healthy));
+			set_text(object, "cause", health.cause);
+			tree_set(object, "heldBy", holders_of(node, id));
+			return;
+		}
+	}
+}
+
+static void describe_release(const struct node *node, const struct atom *atom, json_t *object)
+{
+	for (size_t i = 0; i < node->releases.entries.count; i++) {
+		const struct release_entry *entry = &node->releases.entries.items[i];
+
+		for (size_t j = 0; !entry->reported && j < entry->devices.count; j++) {
+			const struct hold_device device = {.atom = entry->devices.items[j].atom};
+			char id[HOLDS_ID_SIZE];
+
+			if (!atom_equal(&device.atom, atom))
+				continue;
+			holds_device_id(id, &device, entry->allocation);
+			set_text(object, "state", "releasing");
+			set_text(object, "allocation", entry->allocation);
+			tree_set(object, "releasingSince", json_integer(entry->since * 1000));
+			tree_set(object, "heldBy", holders_of(node, id));
+		}
+	}
+}
+
+static json_t *describe_atom(const struct node *node, const struct inventory_atom *atom)
+{
+	const struct inventory_gpu *gpu =
+		inventory_find_gpu(source_inventory(node->gpus), atom->atom.gpu);
+	json_t *object = json_object();
+	char text[ATOM_TEXT_SIZE];
+
+	atom_format(text, &atom->atom);
+	set_text(object, "atom", text);
+	set_text(object, "class", atom_class_name(atom->atom.class));
+	set_text(object, "profile", atom->profile);
+	set_text(object, "model", gpu ? gpu->model : "");
+	set_text(object, "visibleDevice", atom->visible);
+	tree_set(object, "numa", json_integer(atom->numa));
+	tree_set(object, "healthy", json_boolean(atom->health.healthy));
+	set_text(object, "cause", atom->health.cause);
+	set_text(object, "state", "free");
+	describe_release(node, &atom->atom, object);
+	describe_hold(node, &atom->atom, object);
+	return object;
+}
+
+/* A bound device whose atom is gone is still bound. */
+static void add_gone(const struct node *node, json_t *devices)
+{
+	for (size_t i = 0; i < node->holds.count; i++) {
+		const struct hold *hold = &node->holds.items[i];
+
+		for (size_t j = 0; j < hold->devices.count; j++) {
+			struct inventory_atom gone = {.atom = hold->devices.items[j].atom,
+						      .range = hold->devices.items[j].range,
+						      .numa = INVENTORY_NUMA_UNKNOWN};
+
+			if (inventory_find_atom(source_inventory(node->gpus), &gone.atom))
+				continue;
+			str_copy(gone.visible, sizeof gone.visible,
+				 hold->devices.items[j].visible);
+			tree_append(devices, describe_atom(node, &gone));
+		}
+	}
+}
+
+static json_t *describe_devices(const struct node *node)
+{
+	const struct inventory *inventory = source_inventory(node->gpus);
+	json_t *devices = json_array();
+
+	for (size_t i = 0; i < inventory->atoms.count; i++)
+		tree_append(devices, describe_atom(node, &inventory->atoms.items[i]));
+	add_gone(node, devices);
+	return devices;
+}
+
+static json_t *describe_resources(const struct node *node)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < ATOM_CLASSES; i++) {
+		const struct offer *offer = &node->offers.classes[i];
+		struct deviceplugin_state state = deviceplugin_state(node->plugins[i]);
+		char resource[OFFER_RESOURCE_SIZE];
+		json_t *object;
+
+		if (!offer->served)
+			continue;
+		object = json_object();
+		offer_resource(resource, (enum atom_class)i);
+		set_text(object, "resource", resource);
+		tree_set(object, "offered", json_integer((json_int_t)offer->devices.count));
+		tree_set(object, "healthy", json_integer((json_int_t)offer_healthy_count(offer)));
+		tree_set(object, "registered", json_boolean(state.registered));
+		set_text(object, "socket", state.socket);
+		set_text(object, "why", state.why);
+		set_text(object, "error", state.error);
+		if (state.registered)
+			tree_set(object, "since", json_integer(state.since.ms));
+		tree_append(array, object);
+	}
+	return array;
+}
+
+static json_t *describe_pending(const struct node *node)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < node->pending.count; i++) {
+		const struct node_release *release = &node->pending.items[i];
+		const struct release_entry *entry =
+			releases_find(&node->releases, release->allocation);
+		json_t *object = json_object(), *devices = json_array();
+
+		for (size_t j = 0; entry && j < entry->devices.count; j++) {
+			char atom[ATOM_TEXT_SIZE];
+
+			atom_format(atom, &entry->devices.items[j].atom);
+			tree_append(devices, tree_string(atom));
+		}
+		set_text(object, "allocation", release->allocation);
+		tree_set(object, "since", json_integer(entry ? entry->since * 1000 : 0));
+		set_text(object, "step", release_step_name(release->plan.step));
+		set_text(object, "why", release->plan.why ? release->plan.why : "");
+		tree_set(object, "stuck", json_boolean(release->plan.stuck));
+		tree_set(object, "devices", devices);
+		tree_append(array, object);
+	}
+	return array;
+}
+
+static json_t *describe_conditions(const struct node *node)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < node->conditions.count; i++) {
+		const struct condition *condition = &node->conditions.items[i];
+		json_t *object = json_object();
+
+		set_text(object, "type", condition->type);
+		set_text(object, "reason", condition->reason);
+		set_text(object, "message", condition->message);
+		tree_set(object, "since", json_integer(condition->since.ms));
+		tree_append(array, object);
+	}
+	return array;
+}
+
+static json_t *describe_gateway(const struct node *node)
+{
+	json_t *object = json_object();
+
+	set_text(object, "state", uplink_phase_name(uplink_phase(node->uplink)));
+	set_text(object, "address", uplink_address(node->uplink));
+	set_text(object, "error", uplink_error(node->uplink));
+	tree_set(object, "since", json_integer(uplink_since(node->uplink).ms));
+	return object;
+}
+
+/* Something that a person should look at; being away from the control plane alone is not. */
+static bool is_degraded(const struct node *node)
+{
+	for (size_t i = 0; i < node->conditions.count; i++)
+		if (!str_equal(node->conditions.items[i].type, CONDITION_HOST_UNITS))
+			return true;
+	return false;
+}
+
+json_t *status_describe(const struct node *node)
+{
+	const struct inventory *inventory = source_inventory(node->gpus);
+	json_t *object = json_object();
+
+	tree_set(object, "version", json_integer(1));
+	set_text(object, "bcd", BC_VERSION);
+	set_text(object, "node", node->identity ? node->identity->node_id : "");
+	set_text(object, "hostname", node->machine.hostname);
+	set_text(object, "kubernetesNodeName", node->config->node_name);
+	tree_set(object, "startedAt", json_integer(node->started.ms));
+	tree_set(object, "now", json_integer(clock_wall().ms));
+	set_text(object, "api", node_gpu_api(node));
+	set_text(object, "driver", inventory->driver);
+	tree_set(object, "simulated", json_boolean(inventory->simulated));
+	set_text(object, "simulatedReason", inventory->simulated_reason);
+	set_text(object, "lineage", node->spec ? node->spec->lineage : "");
+	tree_set(object, "specGeneration", json_integer(node->spec ? node->spec->generation : 0));
+	tree_set(object, "reportsQueued", json_integer((json_int_t)node->reports.queue.count));
+	tree_set(object, "degraded", json_boolean(is_degraded(node)));
+	tree_set(object, "gateway", describe_gateway(node));
+	tree_set(object, "devices", describe_devices(node));
+	tree_set(object, "resources", describe_resources(node));
+	tree_set(object, "releases", describe_pending(node));
+	tree_set(object, "conditions", describe_conditions(node));
+	return object;
+}
+
+/* --- the socket --- */
+
+static void drop(struct status_conn *conn)
+{
+	struct status *status = conn->status;
+
+	for (size_t i = 0; i < status->conns.count; i++) {
+		if (status->conns.items[i] != conn)
+			continue;
+		vec_remove(&status->conns, i);
+		break;
+	}
+	free(conn);
+}
+
+static void on_data(void *arg UNUSED, const uint8_t *data UNUSED, size_t length UNUSED)
+{
+	/* whatever is asked, there is one answer */
+}
+
+static void on_drain(void *arg)
+{
+	struct status_conn *conn = arg;
+
+	net_close(conn->conn);
+	drop(conn);
+}
+
+static void on_close(void *arg, const struct error *error UNUSED)
+{
+	drop(arg);
+}
+
+static void on_accept(void *arg, struct net_conn *net)
+{
+	static const struct net_handlers handlers = {
+		.on_data = on_data, .on_drain = on_drain, .on_close = on_close};
+	struct status *status = arg;
+	CLEANUP(tree) json_t *tree = NULL;
+	CLEANUP(buf) struct buf text = {0};
+	struct status_conn *conn;
+
+	if (!net)
+		return;
+	if (status->conns.count >= MAX_CONNECTIONS) {
+		net_close(net);
+		return;
+	}
+	conn = mem_alloc(sizeof *conn);
+	conn->status = status;
+	conn->conn = net;
+	*vec_push(&status->conns) = conn;
+	tree = status_describe(status->node);
+	tree_dump_pretty(&text, tree);
+	net_start(net, &handlers, conn);
+	net_write(net, text.data, text.length);
+}
+
+bool status_create(struct node *node, struct status **ret_status, struct error *error)
+{
+	CLEANUP(free) char *path = identity_path(node->config->run, STATUS_SOCKET);
+	struct status *status;
+
+	if (!durable_make_folder(node->config->run, 0700, error))
+		return error_wrap(error, "the run folder");
+	/* Whoever holds the lock on the data folder may take a dead one's place. */
+	if (net_unix_is_socket(path) && !net_unix_alive(path) && !durable_remove(path, error))
+		return false;
+	status = mem_alloc(sizeof *status);
+	status->node = node;
+	if (!net_listen_unix(node->loop, path, 0600, on_accept, status, &status->listener, error)) {
+		free(status);
+		return error_wrap(error, "the status socket");
+	}
+	*ret_status = status;
+	return true;
+}
+
+void status_destroy(struct status *status)
+{
+	if (!status)
+		return;
+	while (status->conns.count > 0) {
+		struct status_conn *conn = status->conns.items[0];
+
+		net_close(conn->conn);
+		drop(conn);
+	}
+	vec_deinit(&status->conns);
+	net_listener_destroy(status->listener);
+	free(status);
+}
