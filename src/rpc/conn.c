@@ -7,6 +7,8 @@
 #define CONN_WRITE_SIZE ((size_t)64 << 10)
 #define CONN_WRITE_HIGH ((size_t)512 << 10)
 
+#define CONN_SCRATCH_KEEP ((size_t)4 << 10)
+
 static_assert(RPC_MAX_HEADERS == SESSION_MAX_HEADERS, "rpc.h says what core does");
 static_assert(RPC_MAX_STREAMS == SESSION_MAX_STREAMS, "rpc.h says what core does");
 
@@ -70,10 +72,24 @@ static void enter(struct conn *conn)
 	conn->busy++;
 }
 
+/* Scratch that a busy moment made large isn't kept: connections are many and mostly idle. */
+static void trim(struct buf *scratch)
+{
+	if (scratch->capacity > CONN_SCRATCH_KEEP)
+		buf_deinit(scratch);
+}
+
 static void leave(struct conn *conn)
 {
-	if (--conn->busy == 0 && conn->doomed)
+	if (--conn->busy > 0)
+		return;
+	if (conn->doomed) {
 		conn_free(conn);
+		return;
+	}
+	trim(&conn->plain);
+	trim(&conn->out);
+	trim(&conn->cipher);
 }
 
 /* --- telling what happened --- */

@@ -96,7 +96,8 @@ static struct rpc_tls *tls_create(const SSL_METHOD *method)
 	if (!tls->context)
 		abort();
 	SSL_CTX_set_min_proto_version(tls->context, TLS1_3_VERSION);
-	/* The chain that is shown is the one that was given, not what the trusted CAs can make of it. */
+	/* The chain that is shown is the one that was given, not what the trusted CAs can make of
+	 * it. */
 	SSL_CTX_set_mode(tls->context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_NO_AUTO_CHAIN);
 	/* Each connection is judged anew: no resumption past a certificate's end. */
 	SSL_CTX_set_options(tls->context, SSL_OP_NO_TICKET);

@@ -3,6 +3,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+/* A burst of events doesn't leave its memory behind. */
+#define SESSION_EVENTS_KEEP 64
+
 /* --- life --- */
 
 struct session *session_create(const struct session_options *options, struct mono now)
@@ -160,6 +163,8 @@ bool session_next(struct session *session, struct session_event *ret_event)
 		*ret_event = event;
 		return true;
 	}
+	if (session->events.capacity > SESSION_EVENTS_KEEP)
+		vec_deinit(&session->events);
 	vec_clear(&session->events);
 	session->events_taken = 0;
 	return false;

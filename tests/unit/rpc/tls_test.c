@@ -234,6 +234,7 @@ static void expect_out(const struct house *house, struct attempt attempt, enum e
 
 /* --- tests --- */
 
+/* proves: JOIN-37 */
 static void test_who_is_let_in(void **state)
 {
 	const struct house *house = *state;
@@ -264,6 +265,7 @@ static void test_no_client_certificate_is_the_methods_to_judge(void **state)
 	assert_false(unasked.certificate_seen);
 }
 
+/* proves: JOIN-20 */
 static void test_wrong_servers(void **state)
 {
 	const struct house *house = *state;
