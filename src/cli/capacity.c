@@ -34,7 +34,7 @@ static void print_items(struct cli *cli, const json_t *items)
 
 static bool list(struct cli *cli, struct error *error)
 {
-	CLEANUP(tree) json_t *items = NULL;
+	CLEANUP(tree) json_t *answer = NULL;
 	CLEANUP(buf) struct buf query = {0};
 	const char *pool;
 
@@ -43,11 +43,14 @@ static bool list(struct cli *cli, struct error *error)
 			return false;
 		api_query_add(&query, "poolId", pool);
 	}
-	if (!api_list(cli->api, "/v1/capacity", query.length ? buf_text(&query) : NULL, &items,
-		      error))
+	if (!api_call(cli->api, "GET",
+		      arena_printf(&cli->arena, "/v1/capacity%s%s", query.length ? "?" : "",
+				   buf_text(&query)),
+		      NULL, &answer, error))
 		return false;
-	if (output_raw_list(cli, items))
+	if (output_raw(cli, answer))
 		return true;
+	const json_t *items = json_object_get(answer, "items");
 	if (json_array_size(items) == 0)
 		output_note("no devices yet: no node has joined");
 	else

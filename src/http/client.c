@@ -220,8 +220,9 @@ static struct curl_slist *make_headers(const struct http_client *client,
 	struct curl_slist *headers = curl_slist_append(NULL, "Accept: application/json");
 
 	headers = curl_slist_append(headers, "Expect:");
-	if (request->body)
-		headers = curl_slist_append(headers, "Content-Type: application/json");
+	/* Without a body libcurl would claim a form. */
+	headers = curl_slist_append(headers, request->body ? "Content-Type: application/json"
+							   : "Content-Type:");
 	if (client->bearer) {
 		CLEANUP(buf) struct buf line = {0};
 		buf_printf(&line, "Authorization: Bearer %s", client->bearer);

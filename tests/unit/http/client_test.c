@@ -61,6 +61,7 @@ static void test_patch_and_empty_post(void **state)
 	assert_non_null(strstr(seen, "POST / HTTP/1.1"));
 	assert_non_null(strstr(strstr(seen, "POST /"), "Content-Length: 0\r\n"));
 	assert_null(strstr(seen, "Authorization"));
+	assert_null(strstr(strstr(seen, "POST /"), "Content-Type"));
 	http_client_destroy(client);
 	fake_server_destroy(server);
 }
