@@ -119,34 +119,73 @@ static void on_duplex_end(struct rpc_call *call, void *arg)
 	rpc_finish(call, RPC_OK, NULL);
 }
 
+/* --- StreamingInputCall --- */
+
+/*
+ * grpc-go's cancel_after_begin half-closes right after its cancel. A server that is quick can
+ * answer before the cancel takes effect over there, so one without any input takes its time.
+ */
+#define EMPTY_INPUT_MS 300
+
+struct input {
+	struct rpc_call *call;
+	int32_t sum;
+	bool any;
+	struct loop_timer *timer;
+};
+
+static void answer_input(void *arg)
+{
+	struct input *input = arg;
+	struct error error;
+	CLEANUP(buf) struct buf bytes = {0};
+	Grpc__Testing__StreamingInputCallResponse response =
+		GRPC__TESTING__STREAMING_INPUT_CALL_RESPONSE__INIT;
+	response.aggregated_payload_size = input->sum;
+	if (!input_response_pack(&response, &bytes, &error)) {
+		rpc_finish_error(input->call, &error);
+		return;
+	}
+	rpc_send(input->call, bytes.data, bytes.length);
+	rpc_finish(input->call, RPC_OK, NULL);
+}
+
+static void on_input_start(struct rpc_call *call, void *arg)
+{
+	struct server *server = arg;
+	struct input *input = mem_alloc(sizeof *input);
+	input->call = call;
+	input->timer = loop_timer_create(server->loop, answer_input, input);
+	rpc_call_set_data(call, input);
+}
+
 static void on_input(struct rpc_call *call, void *arg, const uint8_t *data, size_t length)
 {
 	(void)arg;
 	struct error error;
+	struct input *input = rpc_call_data(call);
 	CLEANUP(message) Grpc__Testing__StreamingInputCallRequest *request = NULL;
 	if (!input_request_unpack(data, length, &request, &error)) {
 		rpc_finish(call, RPC_INTERNAL, error.what);
 		return;
 	}
-	uintptr_t sum = (uintptr_t)rpc_call_data(call);
-	rpc_call_set_data(call,
-			  (void *)(sum + (request->payload ? request->payload->body.len : 0)));
+	input->any = true;
+	input->sum += (int32_t)(request->payload ? request->payload->body.len : 0);
 }
 
 static void on_input_end(struct rpc_call *call, void *arg)
 {
 	(void)arg;
-	struct error error;
-	CLEANUP(buf) struct buf bytes = {0};
-	Grpc__Testing__StreamingInputCallResponse response =
-		GRPC__TESTING__STREAMING_INPUT_CALL_RESPONSE__INIT;
-	response.aggregated_payload_size = (int32_t)(uintptr_t)rpc_call_data(call);
-	if (!input_response_pack(&response, &bytes, &error)) {
-		rpc_finish_error(call, &error);
-		return;
-	}
-	rpc_send(call, bytes.data, bytes.length);
-	rpc_finish(call, RPC_OK, NULL);
+	struct input *input = rpc_call_data(call);
+	loop_timer_start(input->timer, input->any ? 0 : EMPTY_INPUT_MS);
+}
+
+static void on_input_done(struct rpc_call *call, void *arg, const struct rpc_status *status)
+{
+	(void)arg, (void)status;
+	struct input *input = rpc_call_data(call);
+	loop_timer_destroy(input->timer);
+	free(input);
 }
 
 static const struct rpc_method methods[] = {
@@ -160,8 +199,10 @@ static const struct rpc_method methods[] = {
 	 .on_message = on_unary},
 	{.path = SERVICE "StreamingOutputCall", .unary = true, .on_message = on_output},
 	{.path = SERVICE "StreamingInputCall",
+	 .on_start = on_input_start,
 	 .on_message = on_input,
-	 .on_half_close = on_input_end},
+	 .on_half_close = on_input_end,
+	 .on_done = on_input_done},
 	{.path = SERVICE "FullDuplexCall",
 	 .on_start = echo_metadata,
 	 .on_message = on_duplex,
