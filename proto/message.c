@@ -115,13 +115,11 @@ static bool malformed(const ProtobufCMessageDescriptor *descriptor, struct error
 static bool check_message(const ProtobufCMessageDescriptor *descriptor, struct reader reader,
 			  unsigned depth, struct error *error);
 
-static bool check_bytes(const ProtobufCMessageDescriptor *descriptor, uint64_t number,
+static bool check_bytes(const ProtobufCMessageDescriptor *descriptor, unsigned number,
 			struct reader value, unsigned depth, struct error *error)
 {
 	const ProtobufCFieldDescriptor *field =
-		number <= UINT32_MAX
-			? protobuf_c_message_descriptor_get_field(descriptor, (unsigned)number)
-			: NULL;
+		protobuf_c_message_descriptor_get_field(descriptor, number);
 	if (!field)
 		return true;
 	if (field->type == PROTOBUF_C_TYPE_STRING)
@@ -141,7 +139,8 @@ static bool check_message(const ProtobufCMessageDescriptor *descriptor, struct r
 				 descriptor->name, MESSAGE_MAX_DEPTH);
 	while (reader.length) {
 		uint64_t tag, value;
-		bool whole = read_varint(&reader, &tag);
+		/* Field numbers go from 1 to 2^29 - 1. */
+		bool whole = read_varint(&reader, &tag) && tag >> 3 && tag <= UINT32_MAX;
 		if (whole && (tag & 7) == WIRE_VARINT)
 			whole = read_varint(&reader, &value);
 		else if (whole && (tag & 7) == WIRE_FIXED64)
@@ -152,7 +151,8 @@ static bool check_message(const ProtobufCMessageDescriptor *descriptor, struct r
 			whole = read_varint(&reader, &value);
 			struct reader bytes = {reader.data, (size_t)value};
 			whole = whole && read_skip(&reader, value);
-			if (whole && !check_bytes(descriptor, tag >> 3, bytes, depth, error))
+			if (whole &&
+			    !check_bytes(descriptor, (unsigned)(tag >> 3), bytes, depth, error))
 				return false;
 		} else
 			whole = false;

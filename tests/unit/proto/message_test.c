@@ -85,6 +85,9 @@ static void test_malformed(void **state)
 		{"\x0a", 1},                                          /* no length */
 		{"\x0a\x05xy", 4},                                    /* longer than what follows */
 		{"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11}, /* 2^64 - 1 bytes */
+		{"\x05\x0a\x00\x1a\x00", 5},                          /* field 0 */
+		{"\x85\x00\x0a\x00\x1a\x00", 6},                      /* field 0, in two bytes */
+		{"\x80\x80\x80\x80\x10\x01", 6},                      /* field 2^29 */
 		{"\x0b", 1},                                          /* a group */
 		{"\x08\x01", 2}, /* a number where text belongs */
 		{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11}, /* endless tag */
