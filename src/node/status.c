@@ -310,6 +310,8 @@ static void on_accept(void *arg, struct net_conn *net)
 	tree_dump_pretty(&text, tree);
 	net_start(net, &handlers, conn);
 	net_write(net, text.data, text.length);
+	if (net_queued(net) == 0)
+		on_drain(conn);
 }
 
 bool status_create(struct node *node, struct status **ret_status, struct error *error)

@@ -1,0 +1,76 @@
+#include "bcd/verbs.h"
+
+#include "sys/durable.h"
+#include "text/toml.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define STATE_DEFAULT ".better-compute"
+#define MAX_CONTEXT   ((size_t)64 << 10)
+
+static bool read_config(const char *path, struct config *ret_config, struct error *error)
+{
+	CLEANUP(buf) struct buf text = {0};
+	CLEANUP(tree) json_t *tree = NULL;
+
+	if (!durable_read(path, CONFIG_MAX_FILE, &text, error))
+		return error_wrap(error, "the configuration");
+	if (!toml_parse(buf_text(&text), text.length, CONFIG_MAX_FILE, path, &tree, error))
+		return false;
+	return config_read(tree, getenv("NODE_NAME"), ret_config, error) ||
+	       error_wrap(error, "%s", path);
+}
+
+/* Whoever starts us in a folder of somebody else's must not choose our configuration. */
+static bool owns(const char *folder)
+{
+	struct stat info;
+
+	return lstat(folder, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid();
+}
+
+static const char *state_folder(const struct options *options)
+{
+	const char *given = options_text(options, "state");
+	const char *environment = getenv("BETTER_COMPUTE_STATE");
+
+	if (given)
+		return given;
+	if (environment && *environment)
+		return environment;
+	return owns(STATE_DEFAULT) ? STATE_DEFAULT : NULL;
+}
+
+static bool read_by_state(const char *state, struct config *ret_config, struct error *error)
+{
+	CLEANUP(buf) struct buf path = {0}, text = {0};
+	CLEANUP(tree) json_t *tree = NULL;
+	const char *config;
+
+	buf_printf(&path, "%s/context.json", state);
+	return durable_read(buf_text(&path), MAX_CONTEXT, &text, error) &&
+	       tree_parse(text.data, text.length, MAX_CONTEXT, buf_text(&path), &tree, error) &&
+	       tree_get_string(tree, "bcdConfig", "", CONFIG_MAX_PATH, &config, error) &&
+	       read_config(config, ret_config, error);
+}
+
+bool verb_config(const struct options *options, bool with_state, struct config *ret_config,
+		 struct error *error)
+{
+	const char *given = options_text(options, "config");
+	const char *state = with_state && !given ? state_folder(options) : NULL;
+
+	if (state)
+		return read_by_state(state, ret_config, error);
+	return read_config(given ? given : CONFIG_DEFAULT_PATH, ret_config, error);
+}
+
+int verb_fail(const struct error *error, int status)
+{
+	fprintf(stderr, "error: %s\n", error->what);
+	if (*error->hint)
+		fprintf(stderr, "  %s\n", error->hint);
+	return status;
+}

@@ -1,0 +1,55 @@
+#include "bcd/verbs.h"
+#include "node/join.h"
+
+#include <stdio.h>
+
+static const struct option options_table[] = {
+	{.name = "token-file",
+	 .kind = OPTION_TEXT,
+	 .value = "FILE",
+	 .help = "the join token: a private file (mode 0600)"},
+	{.name = "server",
+	 .kind = OPTION_TEXT,
+	 .value = "URL",
+	 .help = "the control plane, instead of join.server"},
+	{.name = "ca-file",
+	 .kind = OPTION_TEXT,
+	 .value = "FILE",
+	 .help = "a private CA for --server, instead of join.ca_file"},
+	{0},
+};
+
+static int run(const struct options *options)
+{
+	CLEANUP(config) struct config config = {0};
+	CLEANUP(identity) struct identity identity = {0};
+	struct error error = {0};
+	enum join_exit exit;
+	bool already;
+
+	if (!verb_config(options, false, &config, &error))
+		return verb_fail(&error, JOIN_USAGE);
+	if (options_given(options, "server"))
+		config.join_server = options_text(options, "server");
+	if (options_given(options, "ca-file"))
+		config.ca_file = options_text(options, "ca-file");
+	exit = join_run(&config, options_text(options, "token-file"), &identity, &already, &error);
+	if (exit != JOIN_DONE)
+		return verb_fail(&error, exit);
+	if (already)
+		printf("%s joined before\n", identity.node_id);
+	else
+		printf("%s joined as %s\n", identity.node_id, identity.trust);
+	return exit;
+}
+
+const struct verb JOIN_VERB = {
+	.name = "join",
+	.summary = "make this machine a node, once",
+	.operands = "",
+	.options = options_table,
+	.more = "Exit status: 0 joined now or before, 2 usage, 3 token file refused, 4 token\n"
+		"refused, 5 pin mismatch, 6 network (try again), 1 anything else.\n\n"
+		"Example:\n  bcd join --token-file /run/secrets/join-token\n",
+	.run = run,
+};

@@ -1,0 +1,134 @@
+#include "bcd/verbs.h"
+
+#include "text/suggest.h"
+
+#include <stdio.h>
+
+static const struct verb *const verbs[] = {&JOIN_VERB, &NODE_VERB, &STATUS_VERB, &SIM_VERB};
+
+static const struct option common_options[] = {
+	{.name = "config",
+	 .kind = OPTION_TEXT,
+	 .value = "FILE",
+	 .help = "bcd's configuration (" CONFIG_DEFAULT_PATH ")"},
+	{.name = "help", .letter = 'h', .kind = OPTION_FLAG, .help = "show this"},
+	{0},
+};
+
+static const struct option top_options[] = {
+	{.name = "version", .kind = OPTION_FLAG, .help = "print the version"},
+	{0},
+};
+
+static int print_help(void)
+{
+	CLEANUP(buf) struct buf text = {0};
+
+	buf_add_text(&text, "bcd lends this machine's GPUs to its kubelet, as booked\n\n"
+			    "  bcd [--config FILE] VERB ...\n\n");
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		buf_printf(&text, "  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
+	buf_add_char(&text, '\n');
+	options_help(&text, common_options);
+	options_help(&text, top_options);
+	buf_add_text(&text, "\nExample:\n  bcd status\n  bcd node --help\n");
+	fputs(buf_text(&text), stdout);
+	return EXIT_DONE;
+}
+
+static int print_verb_help(const struct verb *verb)
+{
+	CLEANUP(buf) struct buf text = {0};
+
+	buf_printf(&text, "bcd %s: %s\n\n  bcd %s%s%s [options]\n\n", verb->name, verb->summary,
+		   verb->name, *verb->operands ? " " : "", verb->operands);
+	options_help(&text, verb->options);
+	options_help(&text, common_options);
+	if (*verb->more)
+		buf_printf(&text, "\n%s", verb->more);
+	fputs(buf_text(&text), stdout);
+	return EXIT_DONE;
+}
+
+static int unknown_verb(const char *name)
+{
+	const char *names[ARRAY_SIZE(verbs)], *nearest;
+	struct error error;
+
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		names[i] = verbs[i]->name;
+	nearest = suggest_nearest(name, names, ARRAY_SIZE(names));
+	error_set(&error, ERROR_INVALID_INPUT, "unknown verb '%.40s'", name);
+	if (nearest)
+		error_hint(&error, "Did you mean %s?", nearest);
+	else
+		error_hint(&error, "See bcd --help.");
+	return verb_fail(&error, EXIT_USAGE);
+}
+
+/* Options may stand before the verb: the first word that isn't one, nor --config's value, is it. */
+static int find_verb(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		if (str_equal(argv[i], "--config"))
+			i++;
+		else if (argv[i][0] != '-')
+			return i;
+	}
+	return 0;
+}
+
+static int run_verb(const struct verb *verb, int argc, char **argv)
+{
+	const struct option *tables[] = {verb->options, common_options};
+	CLEANUP(options) struct options options = {0};
+	struct error error;
+
+	if (!options_parse(tables, ARRAY_SIZE(tables), argc, argv, &options, &error)) {
+		if (!*error.hint)
+			error_hint(&error, "See bcd %s --help.", verb->name);
+		return verb_fail(&error, EXIT_USAGE);
+	}
+	if (options_given(&options, "help"))
+		return print_verb_help(verb);
+	if (options.operand_count < verb->min_operands ||
+	    options.operand_count > verb->max_operands) {
+		error_set(&error, ERROR_INVALID_INPUT, "bcd %s takes %s", verb->name,
+			  *verb->operands ? verb->operands : "no operands");
+		error_hint(&error, "See bcd %s --help.", verb->name);
+		return verb_fail(&error, EXIT_USAGE);
+	}
+	return verb->run(&options);
+}
+
+static int run_without_verb(int argc, char **argv)
+{
+	const struct option *tables[] = {top_options, common_options};
+	CLEANUP(options) struct options options = {0};
+	struct error error;
+
+	if (!options_parse(tables, ARRAY_SIZE(tables), argc - 1, argv + 1, &options, &error))
+		return verb_fail(&error, EXIT_USAGE);
+	if (options_given(&options, "version")) {
+		printf("bcd %s (release sequence 0)\n", BC_VERSION);
+		return EXIT_DONE;
+	}
+	print_help();
+	return options_given(&options, "help") ? EXIT_DONE : EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	int at = find_verb(argc, argv);
+
+	if (at == 0)
+		return run_without_verb(argc, argv);
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
+		if (!str_equal(argv[at], verbs[i]->name))
+			continue;
+		/* the verb's word goes, what stood before it stays an option */
+		memmove(&argv[1 + 1], &argv[1], (size_t)(at - 1) * sizeof *argv);
+		return run_verb(verbs[i], argc - 2, argv + 2);
+	}
+	return unknown_verb(argv[at]);
+}

@@ -1,0 +1,335 @@
+#include "node/status.h"
+
+#include "base/duration.h"
+#include "bcd/verbs.h"
+#include "cli/table.h"
+#include "node/identity.h"
+#include "sys/loop.h"
+#include "sys/net.h"
+#include "text/tree.h"
+
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define EXIT_DEGRADED    1
+#define EXIT_UNREACHABLE 3
+#define TIMEOUT_S        30 /* a loop that hasn't turned for so long is dead (DOC-26) */
+
+static const struct option options_table[] = {
+	{.name = "state",
+	 .kind = OPTION_TEXT,
+	 .value = "DIR",
+	 .help = "of better-compute up, to ask the bcd that runs there"},
+	{.name = "check", .kind = OPTION_FLAG, .help = "exit 1 when something is wrong"},
+	{.name = "timeout",
+	 .kind = OPTION_NUMBER,
+	 .value = "SECONDS",
+	 .help = "for the answer (30)",
+	 .min = 1,
+	 .max = 3600},
+	{.name = "output",
+	 .letter = 'o',
+	 .kind = OPTION_TEXT,
+	 .value = "FORMAT",
+	 .help = "table, wide or json (table)",
+	 .choices = (const char *const[]){"table", "wide", "json", NULL}},
+	{0},
+};
+
+/* --- asking --- */
+
+struct asking {
+	struct loop *loop;
+	struct net_conn *conn;
+	struct buf answer;
+	struct error error;
+	bool over, good;
+};
+
+static void over(struct asking *asking, bool good)
+{
+	asking->over = true;
+	asking->good = good;
+	loop_stop(asking->loop);
+}
+
+static void on_data(void *arg, const uint8_t *data, size_t length)
+{
+	struct asking *asking = arg;
+
+	if (asking->answer.length + length > STATUS_MAX_SIZE) {
+		error_set(&asking->error, ERROR_RESOURCES_EXHAUSTED, "the answer is too large");
+		over(asking, false);
+		return;
+	}
+	buf_add(&asking->answer, data, length);
+}
+
+static void on_close(void *arg, const struct error *error)
+{
+	struct asking *asking = arg;
+
+	asking->conn = NULL;
+	if (error)
+		asking->error = *error;
+	over(asking, !error);
+}
+
+static void on_connect(void *arg, struct net_conn *conn, const struct error *error)
+{
+	static const struct net_handlers handlers = {.on_data = on_data, .on_close = on_close};
+	struct asking *asking = arg;
+
+	if (!conn) {
+		asking->error = *error;
+		over(asking, false);
+		return;
+	}
+	asking->conn = conn;
+	net_start(conn, &handlers, asking);
+}
+
+static void on_timeout(void *arg)
+{
+	struct asking *asking = arg;
+
+	error_set(&asking->error, ERROR_UNAVAILABLE, "bcd doesn't answer");
+	over(asking, false);
+}
+
+static bool ask(const char *path, int64_t timeout_s, json_t **ret_tree, struct error *error)
+{
+	struct asking asking = {.loop = loop_create()};
+	struct loop_timer *timer = loop_timer_create(asking.loop, on_timeout, &asking);
+	bool ok;
+
+	loop_timer_start(timer, timeout_s * 1000);
+	net_connect_unix(asking.loop, path, on_connect, &asking);
+	while (!asking.over)
+		loop_run(asking.loop);
+	if (asking.conn)
+		net_close(asking.conn);
+	loop_timer_destroy(timer);
+	loop_run(asking.loop);
+	loop_destroy(asking.loop);
+	ok = asking.good && tree_parse(asking.answer.data, asking.answer.length, STATUS_MAX_SIZE,
+				       path, ret_tree, &asking.error);
+	buf_deinit(&asking.answer);
+	if (ok)
+		return true;
+	*error = asking.error;
+	error_wrap(error, "ask the bcd of this machine");
+	return error_hint(error, "Is it running? It serves '%s'.", path);
+}
+
+/* --- showing --- */
+
+static const char *text_of(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+
+	return text ? text : "";
+}
+
+static int64_t number_of(const json_t *object, const char *name)
+{
+	return json_integer_value(json_object_get(object, name));
+}
+
+static bool true_of(const json_t *object, const char *name)
+{
+	return json_is_true(json_object_get(object, name));
+}
+
+/* "3 d 4 h" since then. */
+static void age(char out[DURATION_TEXT_SIZE], const json_t *status, int64_t since_ms)
+{
+	int64_t ms = number_of(status, "now") - since_ms;
+
+	duration_format_short(out, ms > 0 ? ms : 0);
+}
+
+static void show_head(const json_t *status, struct buf *out)
+{
+	const json_t *gateway = json_object_get(status, "gateway");
+	char up[DURATION_TEXT_SIZE], since[DURATION_TEXT_SIZE];
+
+	age(up, status, number_of(status, "startedAt"));
+	age(since, status, number_of(gateway, "since"));
+	buf_printf(out, "bcd %s   %s   %s   up %s", text_of(status, "bcd"),
+		   *text_of(status, "node") ? text_of(status, "node") : "not joined",
+		   text_of(status, "hostname"), up);
+	buf_printf(out, "      gateway: %s %s", text_of(gateway, "state"), since);
+	if (*text_of(gateway, "address"))
+		buf_printf(out, " (%s)", text_of(gateway, "address"));
+	buf_printf(out, "   api: %s\n", text_of(status, "api"));
+	if (*text_of(gateway, "error"))
+		buf_printf(out, "  gateway: %s\n", text_of(gateway, "error"));
+	if (true_of(status, "simulated"))
+		buf_printf(out, "GPUs are simulated: %s\n", text_of(status, "simulatedReason"));
+}
+
+static void add_holders(struct table *table, const json_t *device)
+{
+	const json_t *held_by = json_object_get(device, "heldBy");
+	CLEANUP(buf) struct buf text = {0};
+	const json_t *name;
+	size_t i;
+
+	json_array_foreach (held_by, i, name)
+		buf_printf(&text, "%s%s", i ? ", " : "", json_string_value(name));
+	table_cell(table, buf_text(&text));
+}
+
+static void add_allocation(struct table *table, const json_t *status, const json_t *device)
+{
+	char since[DURATION_TEXT_SIZE];
+
+	if (!str_equal(text_of(device, "state"), "releasing")) {
+		table_cell(table, text_of(device, "allocation"));
+		return;
+	}
+	age(since, status, number_of(device, "releasingSince"));
+	table_cellf(table, "%s releasing %s", text_of(device, "allocation"), since);
+}
+
+static void show_devices(const json_t *status, size_t width, bool wide, struct buf *out)
+{
+	static const struct table_column columns[] = {
+		{"DEVICE", TABLE_ID}, {"CLASS", 0},	   {"PROFILE", TABLE_WIDE},
+		{"NUMA", TABLE_RIGHT}, {"HEALTH", TABLE_FLEX}, {"ALLOCATION", TABLE_FLEX},
+		{"HELD BY", TABLE_FLEX}, {"VISIBLE AS", TABLE_WIDE},
+	};
+	const json_t *device, *devices = json_object_get(status, "devices");
+	CLEANUP(table) struct table table;
+	size_t i;
+
+	table_init(&table, columns, ARRAY_SIZE(columns));
+	json_array_foreach (devices, i, device) {
+		table_cell(&table, text_of(device, "atom"));
+		table_cell(&table, text_of(device, "class"));
+		table_cell(&table, text_of(device, "profile"));
+		if (number_of(device, "numa") >= 0)
+			table_cellf(&table, "%lld", (long long)number_of(device, "numa"));
+		else
+			table_cell(&table, "");
+		table_cell(&table, true_of(device, "healthy") ? "ok" : text_of(device, "cause"));
+		add_allocation(&table, status, device);
+		add_holders(&table, device);
+		table_cell(&table, text_of(device, "visibleDevice"));
+	}
+	if (table_row_count(&table) > 0)
+		table_render(&table, width, wide, out);
+	else
+		buf_add_text(out, "no GPUs\n");
+}
+
+static void show_resources(const json_t *status, struct buf *out)
+{
+	const json_t *resource, *resources = json_object_get(status, "resources");
+	char since[DURATION_TEXT_SIZE];
+	size_t i;
+
+	json_array_foreach (resources, i, resource) {
+		buf_printf(out, "kubelet   %s: %lld offered, %lld healthy   ",
+			   text_of(resource, "resource"), (long long)number_of(resource, "offered"),
+			   (long long)number_of(resource, "healthy"));
+		if (true_of(resource, "registered")) {
+			age(since, status, number_of(resource, "since"));
+			buf_printf(out, "registered %s ago\n", since);
+		} else {
+			buf_printf(out, "not registered: %s\n",
+				   *text_of(resource, "error") ? text_of(resource, "error")
+							       : text_of(resource, "why"));
+		}
+	}
+	if (json_array_size(resources) == 0)
+		buf_add_text(out, "kubelet   nothing offered\n");
+}
+
+static void show_releases(const json_t *status, struct buf *out)
+{
+	const json_t *release, *releases = json_object_get(status, "releases");
+	long long pending = 0, stuck = 0;
+	size_t i;
+
+	json_array_foreach (releases, i, release) {
+		pending += !str_equal(text_of(release, "step"), "done");
+		stuck += true_of(release, "stuck");
+	}
+	buf_printf(out, "releases  %lld pending", pending);
+	if (stuck > 0)
+		buf_printf(out, ", %lld stuck (KubernetesReleaseStuck)", stuck);
+	buf_add_char(out, '\n');
+	json_array_foreach (releases, i, release)
+		buf_printf(out, "  %s  %s\n", text_of(release, "allocation"),
+			   text_of(release, "why"));
+}
+
+static void show_conditions(const json_t *status, struct buf *out)
+{
+	const json_t *condition, *conditions = json_object_get(status, "conditions");
+	char since[DURATION_TEXT_SIZE];
+	size_t i;
+
+	json_array_foreach (conditions, i, condition) {
+		age(since, status, number_of(condition, "since"));
+		buf_printf(out, "condition %s %s (%s): %s\n", text_of(condition, "type"), since,
+			   text_of(condition, "reason"), text_of(condition, "message"));
+	}
+}
+
+static size_t terminal_width(void)
+{
+	struct winsize size;
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+static void show(const json_t *status, bool wide)
+{
+	CLEANUP(buf) struct buf out = {0};
+
+	show_head(status, &out);
+	show_devices(status, terminal_width(), wide, &out);
+	show_resources(status, &out);
+	show_releases(status, &out);
+	show_conditions(status, &out);
+	fputs(buf_text(&out), stdout);
+}
+
+static int run(const struct options *options)
+{
+	const char *output = options_text(options, "output");
+	CLEANUP(config) struct config config = {0};
+	CLEANUP(tree) json_t *status = NULL;
+	CLEANUP(free) char *path = NULL;
+	CLEANUP(buf) struct buf text = {0};
+	struct error error = {0};
+
+	if (!verb_config(options, true, &config, &error))
+		return verb_fail(&error, EXIT_USAGE);
+	path = identity_path(config.run, STATUS_SOCKET);
+	if (!ask(path, options_number(options, "timeout", TIMEOUT_S), &status, &error))
+		return verb_fail(&error, EXIT_UNREACHABLE);
+	if (output && str_equal(output, "json")) {
+		tree_dump_pretty(&text, status);
+		fputs(buf_text(&text), stdout);
+	} else {
+		show(status, output && str_equal(output, "wide"));
+	}
+	return options_given(options, "check") && true_of(status, "degraded") ? EXIT_DEGRADED
+									      : EXIT_DONE;
+}
+
+const struct verb STATUS_VERB = {
+	.name = "status",
+	.summary = "what the bcd of this machine is doing; also its liveness probe",
+	.operands = "",
+	.options = options_table,
+	.more = "Exit status: 0 alive, 1 alive but something is wrong (only with --check), 2 usage,\n"
+		"3 not reachable or not answering.\n\n"
+		"Example:\n  bcd status\n  bcd status -o json --check\n",
+	.run = run,
+};
