@@ -279,7 +279,10 @@ static int on_stream_close(nghttp2_session *h2, int32_t stream, uint32_t error, 
 		return 0;
 	char text[64];
 	snprintf(text, sizeof text, "the stream was reset: %s", nghttp2_http2_strerror(error));
-	if (!session->server)
+	if (!session->server && error == NGHTTP2_CANCEL && call->deadline.ms <= session->now.ms)
+		call_end(call, RPC_DEADLINE_EXCEEDED,
+			 "deadline exceeded"); /* its timer was quicker */
+	else if (!session->server)
 		call_end(call, status_from_reset(error), text);
 	else if (call->failed || (call->out_ended && error == NGHTTP2_NO_ERROR))
 		call_end(call, call->code, buf_text(&call->text));

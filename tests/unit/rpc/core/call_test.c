@@ -205,6 +205,18 @@ static void test_deadline_of_the_server(void **state)
 	pair_expect_end(pair->server, RPC_DEADLINE_EXCEEDED, "deadline exceeded");
 }
 
+/* A server that gives up first does so by a reset; it is the deadline all the same. */
+static void test_deadline_told_by_a_reset(void **state)
+{
+	struct pair *pair = *state;
+	session_request(pair->client, PAIR_STREAM, mono_after(pair->now, 100), 10);
+	pair_move(pair);
+	call_cancel(expect_start(pair));
+	pair->now = mono_after(pair->now, 100);
+	pair_move(pair);
+	pair_expect_end(pair->client, RPC_DEADLINE_EXCEEDED, "deadline exceeded");
+}
+
 /* A call that had to wait for its connection sends what is left of its time. */
 static void test_deadline_runs_while_waiting(void **state)
 {
@@ -462,6 +474,7 @@ int main(void)
 		TEST(test_cancel),
 		TEST(test_deadline_of_the_client),
 		TEST(test_deadline_of_the_server),
+		TEST(test_deadline_told_by_a_reset),
 		cmocka_unit_test(test_deadline_runs_while_waiting),
 		TEST(test_message_bound),
 		TEST(test_message_bound_of_the_client),
