@@ -1,0 +1,253 @@
+#include "sim/invariants.h"
+
+#include "base/id.h"
+#include "proto/gateway.pb-c.h"
+#include "proto/message.h"
+#include "sim/programs.h"
+#include "sim/sim_fs.h"
+#include "sys/durable.h"
+#include "text/tree.h"
+
+#include <stdio.h>
+
+#define GPU_NAME_LENGTH 40 /* "gpu_" and a UUID */
+#define ID_LENGTH       128
+
+MESSAGE_TYPE(up, Bettercompute__V1__Up, bettercompute__v1__up)
+MESSAGE_TYPE(down, Bettercompute__V1__Down, bettercompute__v1__down)
+
+struct used {
+	char pod[ID_SIZE]; /* uid; "" for a hold on disk */
+	char device[ID_LENGTH];
+	char allocation[ID_SIZE];
+};
+struct used_list VEC_BODY(struct used);
+
+struct said {
+	int64_t sequence;
+	uint64_t hash;
+};
+
+static struct {
+	struct used_list pods, holds;
+	VEC(char *) released; /* allocations */
+	VEC(struct said) said;
+	int64_t acknowledged;
+	int64_t generation; /* the newest Spec that was sent */
+} seen;
+
+void invariants_begin(void)
+{
+}
+
+void invariants_end(void)
+{
+	vec_each (&seen.released, char **allocation)
+		free(*allocation);
+	vec_deinit(&seen.released);
+	vec_deinit(&seen.pods);
+	vec_deinit(&seen.holds);
+	vec_deinit(&seen.said);
+	seen.acknowledged = seen.generation = 0;
+}
+
+bool invariants_overlap(const char *a, const char *b)
+{
+	if (strlen(a) < GPU_NAME_LENGTH || strncmp(a, b, GPU_NAME_LENGTH) != 0)
+		return false;
+	return a[GPU_NAME_LENGTH] == '\0' || b[GPU_NAME_LENGTH] == '\0' || str_equal(a, b);
+}
+
+static bool is_released(const char *allocation)
+{
+	vec_each (&seen.released, char **one)
+		if (str_equal(*one, allocation))
+			return true;
+	return false;
+}
+
+/* --- 1 and 2 --- */
+
+static void pods_check(void)
+{
+	vec_each (&seen.pods, const struct used *a) {
+		if (is_released(a->allocation))
+			sim_broken("pod %s runs on %s after %s was reported as released", a->pod,
+				   a->device, a->allocation);
+		vec_each (&seen.pods, const struct used *b)
+			if (a < b && invariants_overlap(a->device, b->device))
+				sim_broken("%s of %s and %s of %s are in two pods", a->device,
+					   a->allocation, b->device, b->allocation);
+	}
+}
+
+static void holds_check(void)
+{
+	vec_each (&seen.holds, const struct used *a) {
+		vec_each (&seen.holds, const struct used *b)
+			if (a < b && invariants_overlap(a->device, b->device))
+				sim_broken("%s is bound to %s and %s to %s", a->device,
+					   a->allocation, b->device, b->allocation);
+		vec_each (&seen.pods, const struct used *pod)
+			if (invariants_overlap(a->device, pod->device) &&
+			    !str_equal(a->allocation, pod->allocation))
+				sim_broken("%s is bound to %s while a pod runs on it by %s",
+					   a->device, a->allocation, pod->allocation);
+	}
+}
+
+static void used_add(struct used_list *list, const char *pod, const char *id)
+{
+	struct used used = {0};
+	const char *at = strchr(id, '@');
+	if (!at) {
+		sim_broken("a device's id is '%s', without its allocation", id);
+		return;
+	}
+	snprintf(used.device, sizeof used.device, "%.*s", (int)(at - id), id);
+	str_copy(used.pod, sizeof used.pod, pod);
+	str_copy(used.allocation, sizeof used.allocation, at + 1);
+	*vec_push(list) = used;
+}
+
+void invariants_no_pods(void)
+{
+	vec_clear(&seen.pods);
+}
+
+void invariants_pods(const json_t *pods)
+{
+	vec_clear(&seen.pods);
+	for (size_t i = 0; i < json_array_size(pods); i++) {
+		const json_t *pod = json_array_get(pods, i);
+		if (!str_equal(json_string_value(json_object_get(pod, "phase")), "Running"))
+			continue;
+		const json_t *devices = json_object_get(pod, "devices");
+		for (size_t k = 0; k < json_array_size(devices); k++)
+			used_add(&seen.pods, json_string_value(json_object_get(pod, "uid")),
+				 json_string_value(
+					 json_object_get(json_array_get(devices, k), "id")));
+	}
+	pods_check();
+	holds_check();
+}
+
+/* A spec that can't be read yet is about to be replaced, or torn by a power cut: bcd's to notice.
+ */
+static void hold_read(const char *name)
+{
+	char path[512], id[ID_LENGTH];
+	snprintf(path, sizeof path, NODE_CDI "/%s", name);
+	const struct buf *text = sim_fs_content(path);
+	CLEANUP(tree) json_t *spec = NULL;
+	struct error error;
+	if (!text || !tree_parse(text->data, text->length, 1 << 20, path, &spec, &error))
+		return;
+	const json_t *devices = json_object_get(spec, "devices");
+	for (size_t i = 0; i < json_array_size(devices); i++) {
+		const char *device =
+			json_string_value(json_object_get(json_array_get(devices, i), "name"));
+		const char *end = strchr(name, '.') ? strrchr(name, '.') : name;
+		const char *allocation = name + strlen("bcd.dev-");
+		/* A device's CDI name may carry its allocation already. */
+		snprintf(id, sizeof id, "%.*s@%.*s", (int)strcspn(device, "@"), device,
+			 (int)(end - allocation), allocation);
+		used_add(&seen.holds, "", id);
+	}
+}
+
+void invariants_holds(void)
+{
+	struct durable_names names = {0};
+	struct error error;
+	vec_clear(&seen.holds);
+	if (!durable_list(NODE_CDI, 4096, &names, &error))
+		return;
+	for (size_t i = 0; i < names.count; i++)
+		if (str_starts(names.names[i], "bcd.dev-"))
+			hold_read(names.names[i]);
+	durable_names_deinit(&names);
+	holds_check();
+}
+
+/* --- 2, 3 and 4: what is said --- */
+
+static void released_check(const char *allocation)
+{
+	vec_each (&seen.pods, const struct used *pod)
+		if (str_equal(pod->allocation, allocation))
+			sim_broken("%s is reported as released while pod %s runs on %s", allocation,
+				   pod->pod, pod->device);
+	if (!is_released(allocation))
+		*vec_push(&seen.released) = mem_strdup(allocation);
+}
+
+static void sequence_check(int64_t sequence, const uint8_t *data, size_t length)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+	for (size_t i = 0; i < length; i++)
+		hash = (hash ^ data[i]) * 0x100000001b3;
+	vec_each (&seen.said, const struct said *said) {
+		if (said->sequence != sequence)
+			continue;
+		if (said->hash != hash)
+			sim_broken("report %lld stands for two contents", (long long)sequence);
+		return;
+	}
+	*vec_push(&seen.said) = (struct said){sequence, hash};
+}
+
+static void up_check(const uint8_t *data, size_t length)
+{
+	CLEANUP(message) Bettercompute__V1__Up *message = NULL;
+	struct error error;
+	if (!up_unpack(data, length, &message, &error)) {
+		sim_broken("the node sends what can't be read: %s", error.what);
+		return;
+	}
+	if (message->body_case != BETTERCOMPUTE__V1__UP__BODY_REPORT)
+		return;
+	const Bettercompute__V1__Report *report = message->report;
+	sim_trace("report %lld of generation %lld, kind %d", (long long)report->sequence,
+		  (long long)report->spec_generation, (int)report->body_case);
+	sequence_check(report->sequence, data, length);
+	if (report->body_case == BETTERCOMPUTE__V1__REPORT__BODY_RELEASED)
+		released_check(report->released->allocation);
+}
+
+static void down_check(const uint8_t *data, size_t length)
+{
+	CLEANUP(message) Bettercompute__V1__Down *message = NULL;
+	struct error error;
+	if (!down_unpack(data, length, &message, &error)) {
+		sim_broken("the control plane sends what can't be read: %s", error.what);
+		return;
+	}
+	if (message->body_case == BETTERCOMPUTE__V1__DOWN__BODY_ACK) {
+		sim_trace("ack %lld", (long long)message->ack->sequence);
+		if (message->ack->sequence > seen.acknowledged)
+			seen.acknowledged = message->ack->sequence;
+	} else if (message->body_case == BETTERCOMPUTE__V1__DOWN__BODY_WELCOME) {
+		sim_trace("welcome, acknowledged %lld", (long long)message->welcome->acknowledged);
+		if (message->welcome->acknowledged < seen.acknowledged)
+			sim_broken("report %lld was acknowledged and is not any more: only %lld is",
+				   (long long)seen.acknowledged,
+				   (long long)message->welcome->acknowledged);
+	} else if (message->body_case == BETTERCOMPUTE__V1__DOWN__BODY_SPEC) {
+		sim_trace("spec %lld with %zu assignments", (long long)message->spec->generation,
+			  message->spec->n_assignments);
+		if (message->spec->generation < seen.generation)
+			sim_broken("Spec %lld was sent after %lld",
+				   (long long)message->spec->generation,
+				   (long long)seen.generation);
+		seen.generation = message->spec->generation;
+	}
+}
+
+void invariants_message(bool to_server, const uint8_t *data, size_t length)
+{
+	if (to_server)
+		up_check(data, length);
+	else
+		down_check(data, length);
+}

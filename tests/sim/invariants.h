@@ -1,0 +1,30 @@
+/*
+ * invariants: what must hold at every step, whatever happens. A broken one goes to sim_broken().
+ *
+ *   1  No part of a GPU is in the hands of two running pods, nor bound by two holds on disk, nor
+ *      bound by one while a pod runs on it by another.
+ *   2  AllocationReleased is not sent while a pod runs on a device of that allocation, and no pod
+ *      runs on one afterwards.
+ *   3  A report number stands for one content, and an acknowledged number stays acknowledged.
+ *   4  A Spec's generation never falls on a live stream's sending side.
+ *   5  When everything is calm: what is booked is bound and offered, and what was released is gone
+ *      from the disk, the kubelet and the records (world.c asks for that).
+ */
+#pragma once
+
+#include "sim/sim.h"
+
+#include <jansson.h>
+
+void invariants_begin(void);
+void invariants_end(void);
+
+/* The pods as the kubelet's machine has them now. A pod that runs, runs on while the kubelet is
+ * away; after a power cut none runs until the kubelet says so. */
+void invariants_pods(const json_t *pods);
+void invariants_no_pods(void);
+void invariants_holds(void); /* the folder of CDI specs has changed */
+void invariants_message(bool to_server, const uint8_t *data, size_t length);
+
+/* Is this device, "gpu_<uuid>...", a part of the same piece of a GPU as that one? */
+bool invariants_overlap(const char *a, const char *b);

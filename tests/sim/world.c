@@ -1,0 +1,513 @@
+#include "sim/world.h"
+
+#include "base/id.h"
+#include "proto/gateway.pb-c.h"
+#include "proto/message.h"
+#include "proto/methods.h"
+#include "sim/invariants.h"
+#include "sim/programs.h"
+#include "sim/sim_fs.h"
+#include "sim/sim_rpc.h"
+#include "standin/standin.h"
+#include "sys/durable.h"
+#include "text/tree.h"
+
+#include <stdio.h>
+
+#define OP_EVERY_MS 4000   /* on average half of it between two things */
+#define CALM_MS     600000 /* everything must be at rest after at most so long */
+#define LOOK_MS     1000   /* how often that is looked at */
+#define SPECS_KEPT  16
+#define STEP_LIMIT  2000000 /* of events: a run that never rests is broken */
+
+static struct {
+	struct world_options options;
+	struct world_result result;
+	uint64_t ops_left, pods;
+	VEC(char *) reservations; /* that were granted, ended or not */
+	VEC(struct buf) specs;    /* sent to the node, the newest last */
+	bool pods_dirty, holds_dirty;
+	int phase; /* of the calm, or of the story */
+	int64_t phase_until_ms;
+	bool over;
+} world;
+
+/* --- looking --- */
+
+static void on_pods(void *arg UNUSED, json_t *answer)
+{
+	const json_t *pods = json_object_get(answer, "pods");
+	if (pods)
+		invariants_pods(pods);
+}
+
+static void look(void)
+{
+	if (programs.standin) {
+		CLEANUP(tree) json_t *list = json_pack("{s:s}", "verb", "list");
+		standin_request(programs.standin, list, on_pods, NULL);
+	}
+	if (world.holds_dirty)
+		invariants_holds();
+	world.holds_dirty = false;
+}
+
+/* Told by sim_fs.c through sim_watch.c's hints being made: a folder has changed. */
+void sim_world_changed(const char *folder)
+{
+	if (str_equal(folder, NODE_CDI))
+		world.holds_dirty = true;
+}
+
+void sim_world_message(const char *path, bool to_server, const uint8_t *data, size_t length)
+{
+	if (!str_equal(path, METHOD_GATEWAY_CONNECT))
+		return;
+	invariants_message(to_server, data, length);
+	if (to_server)
+		return;
+	CLEANUP(message) ProtobufCMessage *message = NULL;
+	struct error error;
+	if (!message_unpack(&bettercompute__v1__down__descriptor, data, length, &message, &error) ||
+	    ((Bettercompute__V1__Down *)message)->body_case != BETTERCOMPUTE__V1__DOWN__BODY_SPEC)
+		return;
+	if (world.specs.count == SPECS_KEPT) {
+		buf_deinit(&world.specs.items[0]);
+		vec_remove(&world.specs, 0);
+	}
+	buf_add(vec_push(&world.specs), data, length);
+}
+
+/* --- what people do --- */
+
+static void reserve(const char *class, uint64_t count, int minutes)
+{
+	char duration[32];
+	snprintf(duration, sizeof duration, "%dm", minutes);
+	json_t *answer = programs_call(
+		control_reservation_create, NULL,
+		json_pack("{s:s, s:s, s:[{s:s, s:I}], s:s, s:s}", "tenantId", programs.tenant,
+			  "poolId", programs.pool, "devices", "class", class, "count",
+			  (json_int_t)count, "duration", duration, "binding", "kubernetes"));
+	const char *id = json_string_value(json_object_get(answer, "id"));
+	sim_trace("reserve %llu of %s: %s %s", (unsigned long long)count, class, id ? id : "no",
+		  id ? json_string_value(json_object_get(answer, "state")) : "");
+	if (id) {
+		*vec_push(&world.reservations) = mem_strdup(id);
+		world.result.bookings++;
+	}
+	json_decref(answer);
+}
+
+static void release(const char *id)
+{
+	sim_trace("release %s", id);
+	json_decref(programs_call(control_reservation_release, id, NULL));
+}
+
+static void on_pod(void *arg UNUSED, json_t *answer)
+{
+	const json_t *pod = json_object_get(answer, "pod");
+	if (!pod)
+		return;
+	sim_trace("pod %s: %s %s", json_string_value(json_object_get(pod, "name")),
+		  json_string_value(json_object_get(pod, "phase")),
+		  json_string_value(json_object_get(pod, "reason")));
+	world.result.pods += str_equal(json_string_value(json_object_get(pod, "phase")), "Running");
+}
+
+static void on_answer(void *arg UNUSED, json_t *answer UNUSED)
+{
+}
+
+/* As the kubelet's process, whose code it is. */
+struct asked {
+	json_t *request;
+	standin_answer_fn *fn;
+};
+
+static void ask_now(void *arg)
+{
+	struct asked asked = *(struct asked *)arg;
+	free(arg);
+	if (programs.standin && sim_effective())
+		standin_request(programs.standin, asked.request, asked.fn, NULL);
+	json_decref(asked.request);
+}
+
+static void ask_kubelet(json_t *request, standin_answer_fn *fn)
+{
+	if (!programs.kubelet.running) {
+		json_decref(request);
+		return;
+	}
+	struct asked *asked = mem_alloc(sizeof *asked);
+	*asked = (struct asked){request, fn};
+	sim_schedule(&programs.kubelet, 0, ask_now, asked)->is_work = true;
+}
+
+static void run_pod(const char *resource, uint64_t count, bool bound)
+{
+	char name[32];
+	snprintf(name, sizeof name, "pod-%llu", (unsigned long long)++world.pods);
+	sim_trace("run %s with %llu of %s", name, (unsigned long long)count, resource);
+	ask_kubelet(json_pack("{s:s, s:s, s:s, s:I, s:b}", "verb", "run-pod", "name", name,
+			      "resource", resource, "count", (json_int_t)count, "bound", bound),
+		    on_pod);
+}
+
+static void delete_pod(uint64_t number)
+{
+	char name[32];
+	snprintf(name, sizeof name, "pod-%llu", (unsigned long long)number);
+	ask_kubelet(json_pack("{s:s, s:s}", "verb", "delete-pod", "name", name), on_answer);
+}
+
+/* --- what goes wrong --- */
+
+static void network_heals(void *arg UNUSED)
+{
+	sim_trace("the network is back");
+	sim_rpc_cut_network(false);
+}
+
+static void network_breaks(void)
+{
+	bool apart = sim_below(2);
+	sim_trace("the network %s", apart ? "is gone" : "drops its connections");
+	sim_rpc_cut_network(apart);
+	if (apart)
+		sim_schedule(NULL, (int64_t)sim_below(60000), network_heals, NULL);
+}
+
+static void spec_comes_late(void)
+{
+	if (world.specs.count < 2)
+		return;
+	const struct buf *spec = &world.specs.items[sim_below(world.specs.count - 1)];
+	if (sim_rpc_inject(METHOD_GATEWAY_CONNECT, spec->data, spec->length))
+		sim_trace("an old Spec comes once more");
+}
+
+static void socket_vanishes(void)
+{
+	struct durable_names names = {0};
+	struct error error;
+	if (!durable_list(NODE_KUBELET "/device-plugins", 4096, &names, &error))
+		return;
+	for (size_t i = 0; i < names.count; i++) {
+		CLEANUP(buf) struct buf path = {0};
+		buf_printf(&path, NODE_KUBELET "/device-plugins/%s", names.names[i]);
+		if (!str_starts(names.names[i], "bcd-") || !sim_fs_socket(buf_text(&path)))
+			continue;
+		sim_trace("%s is deleted", names.names[i]);
+		if (!durable_remove(buf_text(&path), &error))
+			sim_broken("%s", error.what);
+		break;
+	}
+	durable_names_deinit(&names);
+}
+
+static void something_happens(void)
+{
+	static const char *const classes[] = {"gpu", "gpu", "gpu", "gpu.slot"};
+	const char *class = classes[sim_below(ARRAY_SIZE(classes))];
+	uint64_t what = sim_below(100);
+	if (what < 22) {
+		if (programs.control.running)
+			reserve(class, 1 + sim_below(2), (int)(1 + sim_below(10)));
+	} else if (what < 36) {
+		if (programs.control.running && world.reservations.count > 0)
+			release(world.reservations.items[sim_below(world.reservations.count)]);
+	} else if (what < 60) {
+		char resource[32];
+		snprintf(resource, sizeof resource, "bcd.dev/%s", class);
+		run_pod(resource, 1 + sim_below(2), sim_below(4) == 0);
+	} else if (what < 76) {
+		if (world.pods > 0)
+			delete_pod(1 + sim_below(world.pods));
+	} else if (what < 80) {
+		sim_process_kill(&programs.kubelet, SIM_KILLED);
+	} else if (what < 84) {
+		sim_process_kill(&programs.bcd, SIM_KILLED);
+	} else if (what < 87) {
+		sim_process_kill(&programs.control, SIM_KILLED);
+	} else if (what < 89) {
+		sim_machine_cut(&programs.node);
+	} else if (what < 93) {
+		network_breaks();
+	} else if (what < 97) {
+		spec_comes_late();
+	} else {
+		socket_vanishes();
+	}
+}
+
+/* --- the calm: what must be true in the end --- */
+
+static size_t holds_on_disk(void)
+{
+	struct durable_names names = {0};
+	struct error error;
+	size_t count = 0;
+	if (!durable_list(NODE_CDI, 4096, &names, &error))
+		return 0;
+	for (size_t i = 0; i < names.count; i++)
+		count += str_starts(names.names[i], "bcd.dev-");
+	durable_names_deinit(&names);
+	return count;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+	return text ? text : "";
+}
+
+/* What the control plane says: devices that are to be bound, and allocations that aren't where they
+ * should be. The first of those is named in `why`. */
+struct booked {
+	size_t devices, allocations, unsettled;
+	char why[256];
+};
+
+static void allocation_look(const json_t *reservation, const json_t *allocation,
+			    struct booked *booked)
+{
+	const char *state = text_of(allocation, "state");
+	bool wanted = str_equal(text_of(reservation, "state"), "active");
+	bool settled = str_equal(state, wanted ? "bound" : "released") ||
+		       (!wanted && str_equal(state, "failed"));
+	if (!settled && booked->unsettled++ == 0)
+		snprintf(booked->why, sizeof booked->why, "%s of %s reservation %s is %s",
+			 text_of(allocation, "id"), text_of(reservation, "state"),
+			 text_of(reservation, "id"), state);
+	if (!wanted)
+		return;
+	booked->allocations++;
+	booked->devices += json_array_size(json_object_get(allocation, "devices"));
+}
+
+static struct booked booked_look(void)
+{
+	struct booked booked = {0};
+	vec_each (&world.reservations, char **id) {
+		CLEANUP(tree) json_t *reservation = programs_look(control_reservation_get, *id);
+		json_t *allocations = json_object_get(reservation, "allocations");
+		for (size_t i = 0; i < json_array_size(allocations); i++)
+			allocation_look(reservation, json_array_get(allocations, i), &booked);
+	}
+	return booked;
+}
+
+struct offered {
+	int64_t capacity, allocatable;
+};
+
+static void on_node(void *arg, json_t *answer)
+{
+	struct offered *offered = arg;
+	const char *name;
+	json_t *counts;
+	json_object_foreach(json_object_get(json_object_get(answer, "node"), "resources"), name,
+			    counts)
+	{
+		offered->capacity += json_integer_value(json_object_get(counts, "capacity"));
+		offered->allocatable += json_integer_value(json_object_get(counts, "allocatable"));
+	}
+}
+
+/* Is everything where it should be? `why` says what is not. */
+static bool at_rest(char *why, size_t size)
+{
+	struct offered offered = {0};
+	if (!programs.standin || !programs.bcd.running || !programs.control.running) {
+		snprintf(why, size, "a program is away");
+		return false;
+	}
+	CLEANUP(tree) json_t *request = json_pack("{s:s}", "verb", "node");
+	standin_request(programs.standin, request, on_node, &offered);
+	struct booked booked = booked_look();
+	size_t holds = holds_on_disk();
+	if (booked.unsettled > 0)
+		snprintf(why, size, "%s", booked.why);
+	else if (holds != booked.allocations)
+		snprintf(why, size, "%zu holds on disk for %zu allocations", holds,
+			 booked.allocations);
+	else if ((size_t)offered.allocatable != booked.devices)
+		snprintf(why, size, "the kubelet has %lld devices, %zu are booked",
+			 (long long)offered.allocatable, booked.devices);
+	else
+		return true;
+	return false;
+}
+
+static void phase_next(int phase)
+{
+	world.phase = phase;
+	world.phase_until_ms = sim.now_ms + CALM_MS;
+}
+
+/* All pods go, and so does every booking. */
+static void everything_ends(void)
+{
+	for (uint64_t i = 1; i <= world.pods; i++)
+		delete_pod(i);
+	vec_each (&world.reservations, char **id) {
+		CLEANUP(tree) json_t *reservation = programs_look(control_reservation_get, *id);
+		if (str_equal(text_of(reservation, "state"), "active") ||
+		    str_equal(text_of(reservation, "state"), "placed"))
+			release(*id);
+		else if (str_equal(text_of(reservation, "state"), "pending"))
+			json_decref(programs_call(control_reservation_cancel, *id, NULL));
+	}
+}
+
+static bool releases_on_disk(void)
+{
+	const struct buf *text = sim_fs_content(NODE_DATA "/releasing.json");
+	CLEANUP(tree) json_t *record = NULL;
+	struct error error;
+	return text &&
+	       (!tree_parse(text->data, text->length, 1 << 20, "releasing.json", &record, &error) ||
+		json_array_size(json_object_get(record, "releases")) > 0);
+}
+
+static void calm_look(void *arg UNUSED)
+{
+	char why[256] = "";
+	bool rests = at_rest(why, sizeof why);
+	if (rests && world.phase == 1 && releases_on_disk()) {
+		rests = false;
+		snprintf(why, sizeof why, "releasing.json still has releases");
+	}
+	if (rests && world.phase == 0) {
+		sim_trace("at rest with what is booked; now everything ends");
+		everything_ends();
+		phase_next(1);
+	} else if (rests) {
+		sim_trace("at rest with nothing");
+		world.over = true;
+	} else if (sim.now_ms > world.phase_until_ms) {
+		sim_broken("no rest after %d s of calm (%s): %s", CALM_MS / 1000,
+			   world.phase == 0 ? "with bookings" : "after everything ended", why);
+		world.over = true;
+	}
+	if (!world.over)
+		sim_schedule(NULL, LOOK_MS, calm_look, NULL);
+}
+
+static void calm_begins(void)
+{
+	sim_trace("calm");
+	sim.calm = true;
+	sim.crash_one_in = 0;
+	sim_rpc_cut_network(false);
+	/* Pods that cling to what was released would keep it so for ever. */
+	for (uint64_t i = 1; i <= world.pods; i++)
+		delete_pod(i);
+	phase_next(0);
+	sim_schedule(NULL, LOOK_MS, calm_look, NULL);
+}
+
+static void on_op(void *arg UNUSED)
+{
+	if (world.ops_left-- == 0) {
+		calm_begins();
+		return;
+	}
+	something_happens();
+	sim_schedule(NULL, (int64_t)sim_below(OP_EVERY_MS), on_op, NULL);
+}
+
+/* --- the story --- */
+
+static void story_goes_on(void *arg UNUSED)
+{
+	/* Who tells the story waits for whom it needs. */
+	if (!programs.control.running || !programs.standin) {
+		sim_schedule(NULL, LOOK_MS, story_goes_on, NULL);
+		return;
+	}
+	switch (world.phase++) {
+	case 0:
+		reserve("gpu", 2, 600);
+		break;
+	case 1:
+		run_pod("bcd.dev/gpu", 2, false);
+		break;
+	case 2:
+		release(world.reservations.items[0]);
+		break;
+	case 3:
+		reserve("gpu", 3, 600);
+		break;
+	case 4:
+		delete_pod(1);
+		break;
+	default:
+		calm_begins();
+		return;
+	}
+	sim_schedule(NULL, 40000, story_goes_on, NULL);
+}
+
+/* --- one run --- */
+
+static void after_power_cut(void)
+{
+	static uint64_t boot;
+	if (boot != programs.node.boot)
+		invariants_no_pods();
+	boot = programs.node.boot;
+}
+
+static void world_begin(const struct world_options *options)
+{
+	sim.verbose = options->verbose;
+	sim_begin(options->seed);
+	memset(&world, 0, sizeof world);
+	world.options = *options;
+	world.ops_left = options->ops;
+	sim.crash_kind = options->crash_kind;
+	invariants_begin();
+	programs_begin();
+	/* From here on things may go wrong. */
+	sim.steps = 0;
+	sim.crash_at = options->crash_at;
+	sim.crash_one_in = options->crash_one_in;
+	sim_schedule(NULL, 10000, options->story ? story_goes_on : on_op, NULL);
+}
+
+static void world_end(void)
+{
+	world.result.steps = sim.steps;
+	world.result.trace = sim.trace;
+	world.result.time_ms = sim.now_ms;
+	world.result.ok = sim.broken[0] == '\0';
+	str_copy(world.result.why, sizeof world.result.why, sim.broken);
+	sim_end();
+	programs_end();
+	invariants_end();
+	vec_each (&world.reservations, char **id)
+		free(*id);
+	vec_deinit(&world.reservations);
+	vec_each (&world.specs, struct buf * spec)
+		buf_deinit(spec);
+	vec_deinit(&world.specs);
+}
+
+struct world_result world_run(const struct world_options *options)
+{
+	world_begin(options);
+	while (!world.over && sim.broken[0] == '\0') {
+		if (!sim_step())
+			sim_broken("nothing is left to happen");
+		after_power_cut();
+		look();
+		if (++world.result.events == STEP_LIMIT)
+			sim_broken("no rest after %d events", STEP_LIMIT);
+	}
+	world_end();
+	return world.result;
+}
