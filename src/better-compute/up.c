@@ -35,7 +35,7 @@ struct up {
 	bool setup_running; /* a worker has `setup` */
 
 	bool ready; /* all was there once: what ends from now on is started again */
-	bool stopping, failed;
+	bool stopping, failed, said_not_ready;
 };
 
 static void stop_all(struct up *up);
@@ -232,7 +232,10 @@ static void on_node_waited(void *arg)
 		return;
 	}
 	if (!up->setup.node_id) {
-		output_note("this machine's node isn't ready yet; see '%s'", up->files.bcd_log);
+		if (!up->said_not_ready)
+			output_note("this machine's node isn't ready yet; see '%s'",
+				    up->files.bcd_log);
+		up->said_not_ready = true;
 		wait_for_node(up);
 		return;
 	}
@@ -383,11 +386,9 @@ static bool check_address_free(struct up *up, struct error *error)
 	struct net_listener *listener = NULL;
 
 	if (!net_listen_tcp(up->loop, up->options.listen, NULL, NULL, &listener, error)) {
-		error_wrap(error, "--listen");
-		return error->os
-			       ? error_hint(error, "Another program is there? --listen 127.0.0.1:0 "
-						   "takes any free port.")
-			       : false;
+		if (error->code == ERROR_CONFLICT)
+			error_hint(error, "--listen 127.0.0.1:0 takes any free port.");
+		return error_wrap(error, "--listen");
 	}
 	net_listener_destroy(listener);
 	return true;

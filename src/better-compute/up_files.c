@@ -36,7 +36,8 @@ static bool check_private_folder(const char *path, struct error *error)
 	if (stat.st_mode & 077) {
 		error_set(error, ERROR_FORBIDDEN, "'%s' can be entered by others (mode %04o)", path,
 			  (unsigned)stat.st_mode & 07777);
-		return error_hint(error, "It holds keys. Make it private: chmod 700 '%s'", path);
+		return error_hint(error, "It would hold keys: name a folder that only you can "
+					 "enter, with --state DIR.");
 	}
 	return true;
 }

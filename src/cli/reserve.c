@@ -74,7 +74,7 @@ static void print_made(struct cli *cli, const json_t *reservation)
 	printf("%s  %s%s%s\n", view_text(reservation, "id"), view_text(reservation, "state"),
 	       node ? " on " : "", node ? node : "");
 	if (why)
-		printf("  waits for %s\n", why);
+		printf("  waits     %s\n", why);
 	print_booked(cli, reservation);
 }
 
