@@ -247,7 +247,8 @@ static void on_node_waited(void *arg)
 		printf("  kubelet         %s\n", up->files.kubelet_root);
 	else
 		printf("  kubelet         none: nothing offers the GPUs to pods\n");
-	printf("  GPUs            simulated: %s\n", up->files.gpus_why);
+	if (up->setup.simulated_reason)
+		printf("  GPUs            simulated: %s\n", up->setup.simulated_reason);
 	up->ready = true;
 	print_what_next(up);
 	if (!write_ready_file(up, &error))

@@ -227,8 +227,7 @@ static bool prepare_gpus(const struct up_options *options, struct arena *arena,
 	CLEANUP(scenario) struct scenario scenario = {0};
 	CLEANUP(buf) struct buf text = {0};
 
-	files->gpus_why = str_equal(options->gpus, "auto") ? "this release reads no real GPUs yet"
-							   : "asked for by --gpus";
+	files->gpus_auto = str_equal(options->gpus, "auto");
 	if (durable_stamp(files->gpus).exists) {
 		if (!read_scenario(files->gpus, &scenario, error))
 			return false;
@@ -375,7 +374,8 @@ bool up_files_write_config(const struct up_files *files, const char *gateway, st
 	add_toml_text(&text, "cdi", files->cdi);
 	if (!add_join_section(&text, files->pki, gateway, error))
 		return false;
-	buf_add_text(&text, "\n[host]\nunits = false\n\n[gpu]\nsource = \"sim\"\n");
+	buf_add_text(&text, "\n[host]\nunits = false\n\n[gpu]\n");
+	add_toml_text(&text, "source", files->gpus_auto ? "auto" : "sim");
 	add_toml_text(&text, "sim_file", files->gpus);
 	buf_add_text(&text, "\n[kubernetes]\n");
 	add_toml_text(&text, "node_name", host);

@@ -38,7 +38,7 @@ struct up_files {
 	const char *better_compute, *bcd, *standin; /* executables */
 	enum up_kubelet kubelet;
 	const char *kubelet_why; /* for people: "no kubelet on this machine" */
-	const char *gpus_why;    /* why they are simulated */
+	bool gpus_auto;          /* whatever GPUs the machine has */
 	const char *pool_model;  /* "H100" */
 	size_t gpu_count;
 };

@@ -1,4 +1,5 @@
 #include "better-compute/up_setup.h"
+#include "base/id.h"
 #include "cli/api.h"
 #include "cli/view.h"
 #include "sys/clock.h"
@@ -85,15 +86,29 @@ static const char *pool_name(struct arena *arena, const char *model)
 	return name;
 }
 
+/* The operator key's own tenant is the deployment's root: what it owns is the platform's, so the
+ * node is trusted and its GPUs can be booked (POOL-18, POOL-20). */
+static bool own_tenant(struct session *session, const char **ret_tenant)
+{
+	struct error *error = &session->setup->error;
+	CLEANUP(tree) json_t *answer = NULL;
+	const char *tenant;
+
+	if (!api_call(session->api, "GET", "/v1/whoami", NULL, &answer, error) ||
+	    !tree_get_string(answer, "tenantId", "", ID_SIZE - 1, &tenant, error))
+		return error_wrap(error, "ask whose the first key is");
+	*ret_tenant = arena_strdup(session->arena, tenant);
+	return true;
+}
+
 static bool ensure_pool(struct session *session, const char **ret_tenant, const char **ret_pool)
 {
 	const char *model = session->setup->files->pool_model, *site;
 
-	if (!ensure(session, "/v1/tenants", "local", json_object(), ret_tenant) ||
+	if (!own_tenant(session, ret_tenant) ||
 	    !ensure(session, "/v1/sites", "local",
 		    json_pack("{s:s, s:s}", "tenantId", *ret_tenant, "kind", "platform"), &site))
 		return false;
-	/* One machine of one owner: the cluster is the platform's own (POOL-20). */
 	return ensure(session, "/v1/pools", pool_name(session->arena, model),
 		      json_pack("{s:s, s:s, s:s, s:s, s:{s:{s:b}}}", "tenantId", *ret_tenant,
 				"siteId", site, "class", "metal-host", "gpuModel", model, "policy",
@@ -113,8 +128,8 @@ static bool known_pool(const struct session *session, const char **ret_tenant,
 
 	if (!durable_read(path, MAX_KEY * 8, &text, &ignored) ||
 	    !tree_parse(text.data, text.length, MAX_KEY * 8, path, &tree, &ignored) ||
-	    !tree_get_string(tree, "tenant", "", 64, &tenant, &ignored) ||
-	    !tree_get_string(tree, "pool", "", 64, &pool, &ignored))
+	    !tree_get_string(tree, "tenant", "", ID_SIZE - 1, &tenant, &ignored) ||
+	    !tree_get_string(tree, "pool", "", ID_SIZE - 1, &pool, &ignored))
 		return false;
 	*ret_tenant = arena_strdup(session->arena, tenant);
 	*ret_pool = arena_strdup(session->arena, pool);
@@ -194,6 +209,8 @@ static void look_for_node(struct session *session)
 			continue;
 		setup->node_id = arena_strdup(session->arena, id);
 		setup->gpus = view_gpus(session->arena, item);
+		setup->simulated_reason =
+			arena_strdup(session->arena, view_text(item, "simulatedReason"));
 		return;
 	}
 }

@@ -25,10 +25,10 @@ struct up_setup {
 	struct arena arena;
 	bool joined; /* the node has its identity: no join is needed */
 	/* The node's, NULL until it was ready. */
-	const char *node_id, *gpus;
+	const char *node_id, *gpus, *simulated_reason;
 };
 
-/* Tenant, site, pool, context.json; a join token in files->token when there is no identity yet. */
+/* Site, pool, context.json; a join token in files->token when there is no identity yet. */
 void up_setup_prepare(void *setup);
 /* Until the node is ready, UP_SETUP_NODE_MS at most: node_id is NULL then. */
 void up_setup_wait_node(void *setup);
