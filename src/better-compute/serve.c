@@ -189,7 +189,7 @@ static bool run_serve(const struct cli *cli, const struct serve_options *options
 {
 	const char *ready_file = options_text(cli->options, "ready-file");
 	struct run run = {.loop = loop_create()};
-	struct loop_signal *term, *interrupt;
+	struct loop_signal *term = NULL, *interrupt = NULL;
 	bool done;
 
 	done = (!ready_file || durable_remove(ready_file, error)) &&
@@ -201,11 +201,11 @@ static bool run_serve(const struct cli *cli, const struct serve_options *options
 		log_info("serve.ready", "serving", "api", serve_api_address(run.serve), "gateway",
 			 serve_gateway_address(run.serve), NULL);
 		loop_run(run.loop);
-		loop_signal_destroy(term);
-		loop_signal_destroy(interrupt);
 		log_info("serve.stopped", "stopped", NULL);
 	}
 	serve_destroy(run.serve);
+	loop_signal_destroy(term);
+	loop_signal_destroy(interrupt);
 	loop_destroy(run.loop);
 	return done;
 }

@@ -94,21 +94,24 @@ static bool parse_address(const char *text, struct address *ret_address, struct 
 	return true;
 }
 
+static bool is_loopback(const struct address *address)
+{
+	if (address->storage.ss_family == AF_INET) {
+		const struct sockaddr_in *v4 = (const void *)&address->storage;
+
+		return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+	}
+	return address->storage.ss_family == AF_INET6 &&
+	       IN6_IS_ADDR_LOOPBACK(
+		       &((const struct sockaddr_in6 *)(const void *)&address->storage)->sin6_addr);
+}
+
 bool listener_is_loopback(const char *text)
 {
 	struct address address;
 	struct error ignored;
 
-	if (!parse_address(text, &address, &ignored))
-		return false;
-	if (address.storage.ss_family == AF_INET) {
-		const struct sockaddr_in *v4 = (const void *)&address.storage;
-
-		return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
-	}
-	return address.storage.ss_family == AF_INET6 &&
-	       IN6_IS_ADDR_LOOPBACK(
-		       &((const struct sockaddr_in6 *)(const void *)&address.storage)->sin6_addr);
+	return parse_address(text, &address, &ignored) && is_loopback(&address);
 }
 
 static bool describe(int fd, char out[ADDRESS_SIZE], struct error *error)
@@ -125,7 +128,8 @@ static bool describe(int fd, char out[ADDRESS_SIZE], struct error *error)
 	return true;
 }
 
-static bool listen_on(const char *text, int *ret_fd, char out[ADDRESS_SIZE], struct error *error)
+static bool listen_on(const char *text, bool plain, int *ret_fd, char out[ADDRESS_SIZE],
+		      struct error *error)
 {
 	struct address address;
 	const int on = 1;
@@ -133,6 +137,12 @@ static bool listen_on(const char *text, int *ret_fd, char out[ADDRESS_SIZE], str
 
 	if (!parse_address(text, &address, error))
 		return false;
+	if (plain && !is_loopback(&address)) {
+		error_set(error, ERROR_INVALID_CONFIG,
+			  "'%s' is not a loopback address, and there plain HTTP isn't served",
+			  text);
+		return error_hint(error, "Give --tls-cert and --tls-key, or listen on 127.0.0.1.");
+	}
 	fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return error_os(error, "make a socket for '%s'", text);
@@ -458,12 +468,6 @@ bool listener_create(struct loop *loop, const struct listener_options *options,
 	int fd;
 
 	assert(!options->certificate_pem == !options->key_pem);
-	if (!options->certificate_pem && !listener_is_loopback(options->address)) {
-		error_set(error, ERROR_INVALID_CONFIG,
-			  "'%.100s' is not a loopback address, and there plain HTTP isn't served",
-			  options->address);
-		return error_hint(error, "Give --tls-cert and --tls-key, or listen on 127.0.0.1.");
-	}
 	listener = mem_alloc(sizeof *listener);
 	*listener = (struct listener){
 		.loop = loop,
@@ -472,7 +476,8 @@ bool listener_create(struct loop *loop, const struct listener_options *options,
 		.on_change = on_change,
 		.change_arg = arg,
 	};
-	if (!listen_on(options->address, &fd, listener->address, error)) {
+	if (!listen_on(options->address, !options->certificate_pem, &fd, listener->address,
+		       error)) {
 		free(listener);
 		return false;
 	}
