@@ -103,6 +103,7 @@ static void adopt_spec(struct node *node, struct node_write *write)
 	free(node->spec);
 	node->spec = TAKE(write->spec);
 	node->spec_error = (struct error){0};
+	uplink_beat(node->uplink); /* the control plane shows which generation is stored */
 }
 
 static void adopt(struct node *node, struct node_write *write)

@@ -427,6 +427,11 @@ void uplink_send(struct uplink *uplink, const struct buf *message)
 		rpc_send(uplink->stream, message->data, message->length);
 }
 
+void uplink_beat(struct uplink *uplink)
+{
+	uplink->heartbeat_at = loop_now(uplink->loop);
+}
+
 bool uplink_full(const struct uplink *uplink)
 {
 	return uplink->phase != UPLINK_OPEN || !uplink->stream ||

@@ -60,6 +60,7 @@ bool uplink_take_operation(struct uplink *uplink, struct uplink_operation *ret_o
 /* --- what goes up; only while open --- */
 
 void uplink_send(struct uplink *uplink, const struct buf *message);
+void uplink_beat(struct uplink *uplink); /* a heartbeat at the next step: what it says changed */
 bool uplink_full(const struct uplink *uplink); /* wait: uplink wakes when it isn't any more */
 /* Asks for a new certificate when the one we have is past two thirds of its life (JOIN-41). */
 void uplink_renew(struct uplink *uplink, struct wall now);
