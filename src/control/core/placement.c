@@ -139,10 +139,11 @@ static bool serves(const struct choice *choice, const struct placement_need *nee
 /* What a GPU is worth to a need; compared by pick_better(). */
 struct candidate {
 	size_t gpu;
-	int atoms;     /* that would serve the need */
-	bool touched;  /* can't be a whole GPU for anybody any more */
-	bool whole;    /* could serve as a whole GPU */
-	int numa_free; /* candidates on the same NUMA node, itself included */
+	int atoms;       /* that would serve the need */
+	bool touched;    /* can't be a whole GPU for anybody any more */
+	bool whole;      /* could serve as a whole GPU */
+	int numa_free;   /* candidates on the same NUMA node, itself included */
+	bool numa_begun; /* a whole GPU of that NUMA node is picked already */
 };
 
 /* Parts: used GPUs first, the fullest of them first; then GPUs that nobody could take whole; then
@@ -158,16 +159,33 @@ static bool better_for_parts(const struct candidate *a, const struct candidate *
 	return a->atoms != b->atoms ? a->atoms > b->atoms : a->gpu < b->gpu;
 }
 
-/* Whole GPUs: from the smallest NUMA node that has them all, else from the largest. */
+/* Whole GPUs: from the smallest NUMA node that has them all, else from the largest; what was begun
+ * goes on. */
 static bool better_for_wholes(const struct candidate *a, const struct candidate *b, int still)
 {
 	bool a_all = a->numa_free >= still, b_all = b->numa_free >= still;
 
+	if (a->numa_begun != b->numa_begun)
+		return a->numa_begun;
 	if (a_all != b_all)
 		return a_all;
 	if (a->numa_free != b->numa_free)
 		return a_all ? a->numa_free < b->numa_free : a->numa_free > b->numa_free;
 	return a->gpu < b->gpu;
+}
+
+static bool has_begun_numa(const struct choice *choice, size_t gpu)
+{
+	const struct placement_node *node = choice->node;
+
+	for (size_t i = 0; i < choice->picked_count; i++) {
+		const struct placement_atom *atom = &node->atoms[choice->picked[i]];
+
+		if (atom->class == PLACEMENT_CLASS_GPU &&
+		    node->gpus[atom->gpu].numa == node->gpus[gpu].numa)
+			return true;
+	}
+	return false;
 }
 
 /* One candidate a GPU that serves the need at all. */
@@ -191,6 +209,7 @@ static size_t list_candidates(const struct choice *choice, const struct placemen
 			candidates[count++] = candidate;
 	}
 	for (size_t i = 0; i < count; i++) {
+		candidates[i].numa_begun = has_begun_numa(choice, candidates[i].gpu);
 		for (size_t j = 0; j < count; j++)
 			candidates[i].numa_free += node->gpus[candidates[i].gpu].numa ==
 						   node->gpus[candidates[j].gpu].numa;
