@@ -1,5 +1,5 @@
-#include "bcd/verbs.h"
 #include "node/join.h"
+#include "bcd/verbs.h"
 
 #include <stdio.h>
 

@@ -148,7 +148,8 @@ const struct verb SIM_VERB = {
 	.min_operands = 1,
 	.max_operands = 32,
 	.options = options_table,
-	.more = "GPU is a number or the beginning of a UUID. Keys: xid, ecc, row_remap, lost, hang,\n"
+	.more = "GPU is a number or the beginning of a UUID. Keys: xid, ecc, row_remap, lost, "
+		"hang,\n"
 		"numa, slots, mig (such as 3g.40gb@0,1g.10gb@4), recovery; none or 0 undoes.\n\n"
 		"Example:\n  bcd sim init 8xH100 --out gpus.toml\n  bcd sim set 0 xid=79\n"
 		"  bcd sim set 0 xid=none\n  bcd sim set 6 mig=3g.40gb@0,1g.10gb@4\n",

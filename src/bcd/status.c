@@ -177,7 +177,7 @@ static void add_holders(struct table *table, const json_t *device)
 	const json_t *name;
 	size_t i;
 
-	json_array_foreach (held_by, i, name)
+	json_array_foreach(held_by, i, name)
 		buf_printf(&text, "%s%s", i ? ", " : "", json_string_value(name));
 	table_cell(table, buf_text(&text));
 }
@@ -197,8 +197,9 @@ static void add_allocation(struct table *table, const json_t *status, const json
 static void show_devices(const json_t *status, size_t width, bool wide, struct buf *out)
 {
 	static const struct table_column columns[] = {
-		{"DEVICE", TABLE_ID}, {"CLASS", 0},	   {"PROFILE", TABLE_WIDE},
-		{"NUMA", TABLE_RIGHT}, {"HEALTH", TABLE_FLEX}, {"ALLOCATION", TABLE_FLEX},
+		{"DEVICE", TABLE_ID},    {"CLASS", 0},
+		{"PROFILE", TABLE_WIDE}, {"NUMA", TABLE_RIGHT},
+		{"HEALTH", TABLE_FLEX},  {"ALLOCATION", TABLE_FLEX},
 		{"HELD BY", TABLE_FLEX}, {"VISIBLE AS", TABLE_WIDE},
 	};
 	const json_t *device, *devices = json_object_get(status, "devices");
@@ -206,7 +207,8 @@ static void show_devices(const json_t *status, size_t width, bool wide, struct b
 	size_t i;
 
 	table_init(&table, columns, ARRAY_SIZE(columns));
-	json_array_foreach (devices, i, device) {
+	json_array_foreach(devices, i, device)
+	{
 		table_cell(&table, text_of(device, "atom"));
 		table_cell(&table, text_of(device, "class"));
 		table_cell(&table, text_of(device, "profile"));
@@ -231,7 +233,8 @@ static void show_resources(const json_t *status, struct buf *out)
 	char since[DURATION_TEXT_SIZE];
 	size_t i;
 
-	json_array_foreach (resources, i, resource) {
+	json_array_foreach(resources, i, resource)
+	{
 		buf_printf(out, "kubelet   %s: %lld offered, %lld healthy   ",
 			   text_of(resource, "resource"), (long long)number_of(resource, "offered"),
 			   (long long)number_of(resource, "healthy"));
@@ -254,7 +257,8 @@ static void show_releases(const json_t *status, struct buf *out)
 	long long pending = 0, stuck = 0;
 	size_t i;
 
-	json_array_foreach (releases, i, release) {
+	json_array_foreach(releases, i, release)
+	{
 		pending += !str_equal(text_of(release, "step"), "done");
 		stuck += true_of(release, "stuck");
 	}
@@ -262,9 +266,8 @@ static void show_releases(const json_t *status, struct buf *out)
 	if (stuck > 0)
 		buf_printf(out, ", %lld stuck (KubernetesReleaseStuck)", stuck);
 	buf_add_char(out, '\n');
-	json_array_foreach (releases, i, release)
-		buf_printf(out, "  %s  %s\n", text_of(release, "allocation"),
-			   text_of(release, "why"));
+	json_array_foreach(releases, i, release) buf_printf(
+		out, "  %s  %s\n", text_of(release, "allocation"), text_of(release, "why"));
 }
 
 static void show_conditions(const json_t *status, struct buf *out)
@@ -273,7 +276,8 @@ static void show_conditions(const json_t *status, struct buf *out)
 	char since[DURATION_TEXT_SIZE];
 	size_t i;
 
-	json_array_foreach (conditions, i, condition) {
+	json_array_foreach(conditions, i, condition)
+	{
 		age(since, status, number_of(condition, "since"));
 		buf_printf(out, "condition %s %s (%s): %s\n", text_of(condition, "type"), since,
 			   text_of(condition, "reason"), text_of(condition, "message"));
@@ -328,7 +332,8 @@ const struct verb STATUS_VERB = {
 	.summary = "what the bcd of this machine is doing; also its liveness probe",
 	.operands = "",
 	.options = options_table,
-	.more = "Exit status: 0 alive, 1 alive but something is wrong (only with --check), 2 usage,\n"
+	.more = "Exit status: 0 alive, 1 alive but something is wrong (only with --check), 2 "
+		"usage,\n"
 		"3 not reachable or not answering.\n\n"
 		"Example:\n  bcd status\n  bcd status -o json --check\n",
 	.run = run,

@@ -14,11 +14,11 @@
 
 struct verb {
 	const char *name;
-	const char *summary;            /* one line, lower case, no full stop */
-	const char *operands;           /* "" for none */
+	const char *summary;  /* one line, lower case, no full stop */
+	const char *operands; /* "" for none */
 	size_t min_operands, max_operands;
-	const struct option *options;   /* ends with a row whose name is NULL */
-	const char *more;               /* further lines of help; "" for none */
+	const struct option *options; /* ends with a row whose name is NULL */
+	const char *more;             /* further lines of help; "" for none */
 	int (*run)(const struct options *options);
 };
 

@@ -28,8 +28,7 @@ static void load_spec(struct node *node)
 static struct report *add_bound(struct reports *reports, const struct hold *hold,
 				int64_t generation)
 {
-	struct report *report =
-		reports_add(reports, REPORT_BOUND, hold->allocation, generation);
+	struct report *report = reports_add(reports, REPORT_BOUND, hold->allocation, generation);
 
 	for (size_t i = 0; i < hold->devices.count; i++)
 		*vec_push(&report->atoms) = hold->devices.items[i].atom;
@@ -234,8 +233,7 @@ static void plan_releases(struct pass *pass, const struct converge_plan *plan)
 	for (size_t i = 0; i < plan->releases.count; i++) {
 		const struct hold *hold = plan->releases.items[i];
 
-		releases_add(&write->releases, hold, clock_wall(), pass->now,
-			     pass->node->boot_id);
+		releases_add(&write->releases, hold, clock_wall(), pass->now, pass->node->boot_id);
 		write->releases_changed = true;
 		log_info("release.pending", "a hold is no longer wanted", "allocation",
 			 hold->allocation, NULL);
@@ -250,8 +248,8 @@ static void plan_withdrawals(struct pass *pass, const struct converge_plan *plan
 	struct node *node = pass->node;
 
 	for (size_t i = 0; i < plan->releases.count; i++) {
-		CLEANUP(free) char *path =
-			holds_path(node->config->cdi, plan->releases.items[i]->allocation);
+		CLEANUP(free)
+		char *path = holds_path(node->config->cdi, plan->releases.items[i]->allocation);
 
 		durable_steps_remove(&pass->steps, path);
 	}
@@ -313,8 +311,7 @@ static void plan_reported(struct pass *pass, const struct converge_plan *plan)
 
 	for (size_t i = 0; i < node->pending.count; i++) {
 		const struct node_release *release = &node->pending.items[i];
-		struct release_entry *entry =
-			releases_find(&write->releases, release->allocation);
+		struct release_entry *entry = releases_find(&write->releases, release->allocation);
 
 		if (!entry || holds_find(&plan->binds, release->allocation))
 			continue; /* bound again in this very pass: no word of a release */

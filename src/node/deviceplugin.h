@@ -21,8 +21,8 @@ struct deviceplugin_options {
 	const char *folder;          /* the kubelet's device-plugins */
 	struct allocator *allocator; /* these three outlive the plugin */
 	const struct source *gpus;
-	const struct offer *offer;   /* as offered now; the caller tells of changes */
-	loop_fn *wake;               /* something happened: a turn is due */
+	const struct offer *offer; /* as offered now; the caller tells of changes */
+	loop_fn *wake;             /* something happened: a turn is due */
 	void *arg;
 };
 
@@ -30,7 +30,8 @@ struct deviceplugin *deviceplugin_create(struct loop *loop,
 					 const struct deviceplugin_options *options);
 void deviceplugin_destroy(struct deviceplugin *plugin); /* takes the socket away */
 
-/* One look: registers, stops or does nothing. Returns when to look again, or false in `ret_timed`. */
+/* One look: registers, stops or does nothing. Returns when to look again, or false in `ret_timed`.
+ */
 struct mono deviceplugin_step(struct deviceplugin *plugin, struct mono now, bool *ret_timed);
 /* The offer changed: tell the kubelet. */
 void deviceplugin_changed(struct deviceplugin *plugin);

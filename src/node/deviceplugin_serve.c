@@ -66,8 +66,7 @@ static bool pack_list(const struct offer *offer, struct buf *out, struct error *
 	CLEANUP(arena) struct arena arena = {0};
 	V1beta1__ListAndWatchResponse message = V1BETA1__LIST_AND_WATCH_RESPONSE__INIT;
 
-	message.devices =
-		arena_alloc(&arena, (offer->devices.count + 1) * sizeof *message.devices);
+	message.devices = arena_alloc(&arena, (offer->devices.count + 1) * sizeof *message.devices);
 	for (size_t i = 0; i < offer->devices.count; i++)
 		message.devices[message.n_devices++] =
 			device_message(&arena, &offer->devices.items[i]);
@@ -148,7 +147,8 @@ static V1beta1__ContainerPreferredAllocationResponse *
 prefer(const struct deviceplugin *plugin, struct arena *arena,
        const V1beta1__ContainerPreferredAllocationRequest *asked)
 {
-	V1beta1__ContainerPreferredAllocationResponse *message = arena_alloc(arena, sizeof *message);
+	V1beta1__ContainerPreferredAllocationResponse *message =
+		arena_alloc(arena, sizeof *message);
 	size_t size = asked->allocation_size > 0 ? (size_t)asked->allocation_size : 0;
 	struct prefer_request request = {
 		.available = (const char *const *)asked->available_deviceids,
@@ -169,8 +169,7 @@ static void on_prefer(struct rpc_call *call, void *arg, const uint8_t *data, siz
 {
 	CLEANUP(arena) struct arena arena = {0};
 	CLEANUP(message) V1beta1__PreferredAllocationRequest *request = NULL;
-	V1beta1__PreferredAllocationResponse message =
-		V1BETA1__PREFERRED_ALLOCATION_RESPONSE__INIT;
+	V1beta1__PreferredAllocationResponse message = V1BETA1__PREFERRED_ALLOCATION_RESPONSE__INIT;
 	CLEANUP(buf) struct buf out = {0};
 	struct error error;
 
@@ -254,11 +253,10 @@ static bool allocate(struct deviceplugin *plugin, const V1beta1__AllocateRequest
 		const V1beta1__ContainerAllocateRequest *asked = request->container_requests[i];
 		struct allocate_answer one = {0};
 
-		if (!allocator_allocate(plugin->options.allocator,
-					source_inventory(plugin->options.gpus),
-					plugin->options.class,
-					(const char *const *)asked->devices_ids,
-					asked->n_devices_ids, &one, error))
+		if (!allocator_allocate(
+			    plugin->options.allocator, source_inventory(plugin->options.gpus),
+			    plugin->options.class, (const char *const *)asked->devices_ids,
+			    asked->n_devices_ids, &one, error))
 			return false;
 		message.container_responses[message.n_container_responses++] =
 			container_message(&arena, &one);

@@ -79,7 +79,7 @@ static bool read_container(struct holders_listing *listing, const V1__PodResourc
 }
 
 bool holders_read(const uint8_t *data, size_t length, struct holders_listing *ret_listing,
-	       struct error *error)
+		  struct error *error)
 {
 	CLEANUP(message) V1__ListPodResourcesResponse *message = NULL;
 	struct holders_listing listing = {0};
@@ -137,7 +137,8 @@ static void on_answer(void *arg, const struct rpc_status *status, const uint8_t 
 	finish(holders);
 }
 
-struct holders *holders_create(struct loop *loop, const char *socket_path, holders_fn *fn, void *arg)
+struct holders *holders_create(struct loop *loop, const char *socket_path, holders_fn *fn,
+			       void *arg)
 {
 	struct holders *holders = mem_alloc(sizeof *holders);
 	struct buf address = {0};
@@ -179,7 +180,8 @@ void holders_ask(struct holders *holders)
 	assert(!holders->client);
 	if (!question_pack(&message, &request, &error))
 		assert(!"an empty message can't be packed");
-	holders->client = rpc_client_create(holders->loop, holders->address, NULL, 0, &handlers, holders);
-	rpc_unary(holders->client, METHOD_POD_RESOURCES_LIST, HOLDERS_TIMEOUT_MS, HOLDERS_MAX_ANSWER,
-		  request.data, request.length, on_answer, holders);
+	holders->client =
+		rpc_client_create(holders->loop, holders->address, NULL, 0, &handlers, holders);
+	rpc_unary(holders->client, METHOD_POD_RESOURCES_LIST, HOLDERS_TIMEOUT_MS,
+		  HOLDERS_MAX_ANSWER, request.data, request.length, on_answer, holders);
 }

@@ -33,11 +33,12 @@ struct holders;
  * loop; the question is over then. */
 typedef void holders_fn(void *arg, struct holders_listing *listing, const struct error *error);
 
-struct holders *holders_create(struct loop *loop, const char *socket_path, holders_fn *fn, void *arg);
+struct holders *holders_create(struct loop *loop, const char *socket_path, holders_fn *fn,
+			       void *arg);
 void holders_destroy(struct holders *holders); /* fn isn't called any more */
 bool holders_asking(const struct holders *holders);
 void holders_ask(struct holders *holders); /* one question at a time */
 
 /* Reads a ListPodResourcesResponse; also for fuzzing. `*ret_listing` must be empty. */
-MUST_CHECK bool holders_read(const uint8_t *data, size_t length, struct holders_listing *ret_listing,
-			  struct error *error);
+MUST_CHECK bool holders_read(const uint8_t *data, size_t length,
+			     struct holders_listing *ret_listing, struct error *error);

@@ -46,8 +46,7 @@ static bool read_record(const char *path, struct identity *identity, struct erro
 	       error_field(error, "nodeId", "'%s' is not a node's id", identity->node_id);
 }
 
-static bool read_pem(const char *folder, const char *name, struct buf *ret_pem,
-		     struct error *error)
+static bool read_pem(const char *folder, const char *name, struct buf *ret_pem, struct error *error)
 {
 	CLEANUP(free) char *path = identity_path(folder, name);
 
@@ -82,7 +81,8 @@ static bool store(const char *folder, const char *name, const struct buf *conten
 
 bool identity_store(const char *data_folder, const struct identity *identity, struct error *error)
 {
-	CLEANUP(tree) json_t *tree =
+	CLEANUP(tree)
+	json_t *tree =
 		json_pack("{s:i, s:s, s:s, s:{s:s, s:s}}", "version", VERSION, "nodeId",
 			  identity->node_id, "trust", identity->trust, "gateway", "address",
 			  identity->gateway_address, "serverName", identity->gateway_server_name);

@@ -83,9 +83,9 @@ static bool read_token(struct join *join, const char *path)
 	if (!check_token_file(path, join->error) ||
 	    !durable_read(path, JOIN_MAX_TOKEN, token, join->error))
 		return error_wrap(join->error, "the join token");
-	while (token->length > 0 && (token->data[token->length - 1] == '\n' ||
-				     token->data[token->length - 1] == '\r' ||
-				     token->data[token->length - 1] == ' '))
+	while (token->length > 0 &&
+	       (token->data[token->length - 1] == '\n' || token->data[token->length - 1] == '\r' ||
+		token->data[token->length - 1] == ' '))
 		token->data[--token->length] = '\0';
 	if (token->length == 0 || memchr(token->data, '\0', token->length))
 		return error_set(join->error, ERROR_INVALID_INPUT,
@@ -211,8 +211,8 @@ static bool find_control_plane(struct join *join)
 {
 	const struct config *config = join->config;
 
-	if (!pin_list_parse(config->encryption_pins, "join.encryption_pins",
-			    &join->encryption_pins, join->error) ||
+	if (!pin_list_parse(config->encryption_pins, "join.encryption_pins", &join->encryption_pins,
+			    join->error) ||
 	    !pin_list_parse(config->signing_pins, "join.signing_pins", &join->signing_pins,
 			    join->error))
 		return false;

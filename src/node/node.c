@@ -100,8 +100,8 @@ static void watch_folders(struct node *node)
 
 	if (!node->watches_due)
 		return;
-	if (!node->cdi_watch && !watch_create(node->loop, node->config->cdi, on_cdi, node,
-					      &node->cdi_watch, &ignored))
+	if (!node->cdi_watch &&
+	    !watch_create(node->loop, node->config->cdi, on_cdi, node, &node->cdi_watch, &ignored))
 		node->cdi_watch = NULL;
 	if (!node->plugin_watch && !watch_create(node->loop, node->plugin_folder, on_plugin_folder,
 						 node, &node->plugin_watch, &ignored))
@@ -138,9 +138,8 @@ static void node_turn(struct node *node, struct mono now)
 	converge_step(node, now);
 	step_plugins(node, now);
 	report_step(node, now);
-	loop_timer_start(node->timer, mono_until(now, node->timer_at) > 0
-					      ? mono_until(now, node->timer_at)
-					      : 0);
+	loop_timer_start(node->timer,
+			 mono_until(now, node->timer_at) > 0 ? mono_until(now, node->timer_at) : 0);
 }
 
 static void on_turn(void *arg)
@@ -213,13 +212,13 @@ bool node_create(struct loop *loop, const struct config *config, struct identity
 	make_paths(node);
 	node->turn = loop_defer_create(loop, on_turn, node);
 	node->timer = loop_timer_create(loop, node_wake, node);
-	node->gpus = source_create(
-		loop,
-		&(struct source_options){.file = config->sim_file,
-					 .reason = config->gpu_simulated ? SIMULATED_ASKED
-									 : SIMULATED_AUTO,
-					 .slots = config->slots},
-		node_wake, node);
+	node->gpus = source_create(loop,
+				   &(struct source_options){.file = config->sim_file,
+							    .reason = config->gpu_simulated
+									      ? SIMULATED_ASKED
+									      : SIMULATED_AUTO,
+							    .slots = config->slots},
+				   node_wake, node);
 	node->holders = holders_create(loop, node->pod_resources_path, release_on_holders, node);
 	node->uplink = uplink_create(loop, &(struct uplink_options){.config = config,
 								    .identity = identity,

@@ -1,14 +1,12 @@
 /*
  * node: bcd on one GPU machine, as one object on one loop.
  *
- * Does      what docs/internals/deviceplugin.md, holds.md, release.md and spec.md promise: keeps its
- *           stream to the control plane, stores each Spec before acting on it, binds and releases,
- *           serves the kubelet, reports, and answers `bcd status`.
- * Turn      callbacks note facts and arm node_turn(); the turn looks, decides by node/core, submits
- *           one durable list, and acts when it is on disk (ARCHITECTURE.md).
- * State     all in struct node; nothing static. The lock on the data folder is the caller's
- *           (node/lock.h).
- * Threads   the loop's.
+ * Does      what docs/internals/deviceplugin.md, holds.md, release.md and spec.md promise: keeps
+ * its stream to the control plane, stores each Spec before acting on it, binds and releases, serves
+ * the kubelet, reports, and answers `bcd status`. Turn      callbacks note facts and arm
+ * node_turn(); the turn looks, decides by node/core, submits one durable list, and acts when it is
+ * on disk (ARCHITECTURE.md). State     all in struct node; nothing static. The lock on the data
+ * folder is the caller's (node/lock.h). Threads   the loop's.
  */
 #pragma once
 
@@ -19,11 +17,10 @@
 
 struct node;
 
-/* `config` and `identity` must outlive the node, which renews the identity's certificate; `identity`
- * is NULL for a machine that hasn't joined: what is on disk is served all the same. Fails when the
- * data or run folder can't be used. */
+/* `config` and `identity` must outlive the node, which renews the identity's certificate;
+ * `identity` is NULL for a machine that hasn't joined: what is on disk is served all the same.
+ * Fails when the data or run folder can't be used. */
 MUST_CHECK bool node_create(struct loop *loop, const struct config *config,
-			    struct identity *identity, struct node **ret_node,
-			    struct error *error);
+			    struct identity *identity, struct node **ret_node, struct error *error);
 /* At any moment: what is on disk is whole. */
 void node_destroy(struct node *node);

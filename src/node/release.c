@@ -48,8 +48,7 @@ static void set_aside(struct node *node, const struct error *why)
 	}
 	do {
 		buf_clear(&aside);
-		buf_printf(&aside, "%s.unreadable-%lld", node->releases_path,
-			   (long long)seconds++);
+		buf_printf(&aside, "%s.unreadable-%lld", node->releases_path, (long long)seconds++);
 	} while (durable_stamp(buf_text(&aside)).exists);
 	if (!durable_rename(node->releases_path, buf_text(&aside), &error))
 		log_failure(LOG_ERROR, "releases.rename", &error, "it is tried at the next start");
@@ -95,8 +94,7 @@ bool release_is_worker(const struct node *node)
 	for (size_t i = 0; i < ARRAY_SIZE(traces); i++) {
 		buf_clear(&path);
 		buf_printf(&path, "%s%s",
-			   str_equal(node->config->root, "/") ? "" : node->config->root,
-			   traces[i]);
+			   str_equal(node->config->root, "/") ? "" : node->config->root, traces[i]);
 		if (durable_stamp(buf_text(&path)).exists)
 			return true;
 	}

@@ -52,8 +52,8 @@ static void look_at_conditions(struct node *node, struct mono now)
 		view.spec_error = uplink_spec_error(node->uplink);
 	for (size_t i = 0; i < node->pending.count; i++)
 		if (node->pending.items[i].plan.stuck)
-			stuck[view.stuck_count++] = releases_find(
-				&node->releases, node->pending.items[i].allocation);
+			stuck[view.stuck_count++] =
+				releases_find(&node->releases, node->pending.items[i].allocation);
 	conditions_decide(&view, &node->conditions, clock_wall(), &conditions);
 	if (!conditions_equal(&conditions, &node->conditions))
 		node->conditions_due = true;

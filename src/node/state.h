@@ -21,9 +21,9 @@
 #include "sys/machine.h"
 #include "sys/watch.h"
 
-#define NODE_TICK_MS       1000
-#define NODE_HOLDS_MS      5000 /* between two reads of the holds that nothing asked for (DP-4) */
-#define NODE_HOLDERS_MS    5000 /* between two questions to the kubelet while devices are bound */
+#define NODE_TICK_MS        1000
+#define NODE_HOLDS_MS       5000 /* between two reads of the holds that nothing asked for (DP-4) */
+#define NODE_HOLDERS_MS     5000 /* between two questions to the kubelet while devices are bound */
 #define NODE_WRITE_AGAIN_MS 1000 /* after a durable list that failed */
 
 /* A pending release as it stands in this process. */
@@ -92,8 +92,8 @@ struct node {
 	/* releases */
 	VEC(struct node_release) pending;
 	struct holders *holders;
-	struct holders_listing listing; /* the last good one */
-	enum release_answer answered_how; /* NONE, FAILED, or FREE for "see listing" */
+	struct holders_listing listing;    /* the last good one */
+	enum release_answer answered_how;  /* NONE, FAILED, or FREE for "see listing" */
 	struct mono asked_at, answered_at; /* the running question; the one behind the answer */
 	struct durable_stamp kubelet;      /* pod-resources' socket */
 	struct mono kubelet_since;
@@ -106,19 +106,19 @@ struct node {
 	char lineage[SPEC_LINEAGE_SIZE]; /* of the open stream; "" none */
 	int64_t sent;                    /* highest sequence sent on the open stream */
 	struct conditions conditions;
-	struct buf inventory_told;       /* packed, as last queued */
+	struct buf inventory_told; /* packed, as last queued */
 	bool inventory_due, conditions_due;
 	struct status *status;
 };
 
-void node_wake(void *node); /* a loop_fn: a turn is due */
+void node_wake(void *node);                           /* a loop_fn: a turn is due */
 void node_again(struct node *node, struct mono when); /* a turn is due then, at the latest */
 
 /* --- release.c: the record, its damage, and who holds what --- */
 
 /* Reads releasing.json; an unreadable one becomes marker and renamed file (REL-30..32, 48, 55). */
 void release_load(struct node *node);
-void release_look(struct node *node); /* is the marker still there? (REL-42) */
+void release_look(struct node *node);            /* is the marker still there? (REL-42) */
 bool release_is_worker(const struct node *node); /* REL-15 */
 /* Follows kubelet and pending releases, and asks the kubelet when it is time. */
 void release_step(struct node *node, struct mono now);

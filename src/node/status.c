@@ -47,8 +47,8 @@ static void describe_hold(const struct node *node, const struct atom *atom, json
 			if (!atom_equal(&hold->devices.items[j].atom, atom))
 				continue;
 			holds_device_id(id, &hold->devices.items[j], hold->allocation);
-			health = offer_health(source_inventory(node->gpus),
-					      &hold->devices.items[j]);
+			health =
+				offer_health(source_inventory(node->gpus), &hold->devices.items[j]);
 			set_text(object, "state", "bound");
 			set_text(object, "allocation", hold->allocation);
 			set_text(object, "reservation", hold->reservation);
@@ -116,8 +116,7 @@ static void add_gone(const struct node *node, json_t *devices)
 
 			if (inventory_find_atom(source_inventory(node->gpus), &gone.atom))
 				continue;
-			str_copy(gone.visible, sizeof gone.visible,
-				 hold->devices.items[j].visible);
+			str_copy(gone.visible, sizeof gone.visible, hold->devices.items[j].visible);
 			tree_append(devices, describe_atom(node, &gone));
 		}
 	}

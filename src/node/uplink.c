@@ -109,8 +109,8 @@ static void take_welcome(struct uplink *uplink, const Bettercompute__V1__Welcome
 	uplink->failures = 0;
 	uplink->since = clock_wall();
 	uplink->error[0] = '\0';
-	log_info("uplink.open", "connected to the control plane", "gateway",
-		 uplink_address(uplink), NULL);
+	log_info("uplink.open", "connected to the control plane", "gateway", uplink_address(uplink),
+		 NULL);
 }
 
 static void take_spec(struct uplink *uplink, const Bettercompute__V1__Spec *message)
@@ -138,8 +138,7 @@ static void take_certificate(struct uplink *uplink, const Bettercompute__V1__Cer
 	if (message->certificate_pem.len > PKI_PEM_MAX)
 		return;
 	buf_clear(&uplink->certificate);
-	buf_add(&uplink->certificate, message->certificate_pem.data,
-		message->certificate_pem.len);
+	buf_add(&uplink->certificate, message->certificate_pem.data, message->certificate_pem.len);
 	buf_add(&uplink->certificate, "", 1);
 	uplink->certificate.length--;
 }
@@ -354,9 +353,8 @@ static void connect_now(struct uplink *uplink, struct mono now)
 	}
 	uplink->phase = UPLINK_CONNECTING;
 	uplink->connected_at = now;
-	uplink->client =
-		rpc_client_create(uplink->loop, uplink_address(uplink), uplink->tls,
-				  UPLINK_KEEPALIVE_MS, &handlers, uplink);
+	uplink->client = rpc_client_create(uplink->loop, uplink_address(uplink), uplink->tls,
+					   UPLINK_KEEPALIVE_MS, &handlers, uplink);
 }
 
 static void say_hello(struct uplink *uplink, const struct uplink_hello *hello, struct mono now)

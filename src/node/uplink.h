@@ -1,9 +1,9 @@
 /*
  * uplink: bcd's stream to the control plane.
  *
- * Tries several addresses in turn; backs off from 1 s to 60 s with jitter, and only a Welcome resets
- * that. What comes down is noted here and taken by the turn; nothing is decided in a callback.
- * Threads   the loop's. uplink_step() is part of the turn.
+ * Tries several addresses in turn; backs off from 1 s to 60 s with jitter, and only a Welcome
+ * resets that. What comes down is noted here and taken by the turn; nothing is decided in a
+ * callback. Threads   the loop's. uplink_step() is part of the turn.
  */
 #pragma once
 

@@ -49,7 +49,8 @@ struct health health_bad(const char *cause)
 	struct health health = {0};
 
 	str_copy(health.cause, sizeof health.cause, cause);
-	for (char *at = health.cause; *at; at++) /* it goes over wires that want UTF-8, cut or not */
+	for (char *at = health.cause; *at;
+	     at++) /* it goes over wires that want UTF-8, cut or not */
 		if ((unsigned char)*at < ' ' || (unsigned char)*at > '~')
 			*at = '?';
 	return health;

@@ -79,10 +79,9 @@ static bool read_paths(json_t *tree, struct config *config, struct error *error)
 			return error_field(error, field, "'%s' is not an absolute path", given);
 		while (root > 0 && config->root[root - 1] == '/')
 			root--;
-		*rows[i].path =
-			given ? arena_strdup(&config->arena, given)
-			      : arena_printf(&config->arena, "%.*s%s", (int)root, config->root,
-					     rows[i].otherwise);
+		*rows[i].path = given ? arena_strdup(&config->arena, given)
+				      : arena_printf(&config->arena, "%.*s%s", (int)root,
+						     config->root, rows[i].otherwise);
 	}
 	return true;
 }
@@ -107,13 +106,11 @@ static bool read_gateway(json_t *tree, struct config *config, struct error *erro
 
 		if (!tree_item_string(addresses, i, "addresses", "gateway", 255, &address, error))
 			return false;
-		config->addresses[config->address_count++] =
-			arena_strdup(&config->arena, address);
+		config->addresses[config->address_count++] = arena_strdup(&config->arena, address);
 	}
 	if (config->address_count > 0 && (!*config->server_name || !*config->ca_pins))
 		return error_field(error,
-				   *config->server_name ? "gateway.ca_pins"
-							: "gateway.server_name",
+				   *config->server_name ? "gateway.ca_pins" : "gateway.server_name",
 				   "is needed with gateway.addresses");
 	return true;
 }
@@ -123,8 +120,8 @@ static bool read_join(json_t *tree, struct config *config, struct error *error)
 	json_t *section;
 
 	return read_section(tree, "join",
-			    TREE_KEYS("server", "encryption_jwk", "encryption_pins",
-				      "signing_pins", "ca_file"),
+			    TREE_KEYS("server", "encryption_jwk", "encryption_pins", "signing_pins",
+				      "ca_file"),
 			    &section, error) &&
 	       read_text(config, section, "join", "server", "", &config->join_server, error) &&
 	       read_text(config, section, "join", "encryption_jwk", "", &config->encryption_jwk,
@@ -146,11 +143,10 @@ static bool read_host(json_t *tree, struct config *config, struct error *error)
 	if (!read_section(tree, "host", TREE_KEYS("units", "reserved_memory_mib", "reserved_vcpu"),
 			  &section, error))
 		return false;
-	if (section &&
-	    (!tree_opt_bool(section, "units", "host", &config->host_units, error) ||
-	     !tree_opt_int(section, "reserved_memory_mib", "host", 0, 1 << 30,
-			   &config->reserved_memory_mib, error) ||
-	     !tree_opt_int(section, "reserved_vcpu", "host", 0, 65536, &vcpu, error)))
+	if (section && (!tree_opt_bool(section, "units", "host", &config->host_units, error) ||
+			!tree_opt_int(section, "reserved_memory_mib", "host", 0, 1 << 30,
+				      &config->reserved_memory_mib, error) ||
+			!tree_opt_int(section, "reserved_vcpu", "host", 0, 65536, &vcpu, error)))
 		return false;
 	config->reserved_vcpu = (int32_t)vcpu;
 	return true;
@@ -208,12 +204,11 @@ static bool read_kubernetes(json_t *tree, const char *node_name, struct config *
 {
 	json_t *section;
 
-	if (!read_section(tree, "kubernetes",
-			  TREE_KEYS("node_name", "gpu_api", "allowed_clusters"), &section, error) ||
-	    !read_text(config, section, "kubernetes", "node_name", "", &config->node_name,
-		       error) ||
-	    !read_text(config, section, "kubernetes", "gpu_api", "device-plugin",
-		       &config->gpu_api, error))
+	if (!read_section(tree, "kubernetes", TREE_KEYS("node_name", "gpu_api", "allowed_clusters"),
+			  &section, error) ||
+	    !read_text(config, section, "kubernetes", "node_name", "", &config->node_name, error) ||
+	    !read_text(config, section, "kubernetes", "gpu_api", "device-plugin", &config->gpu_api,
+		       error))
 		return false;
 	if (!*config->node_name && node_name)
 		config->node_name = arena_strdup(&config->arena, node_name);
@@ -234,8 +229,7 @@ bool config_read(json_t *tree, const char *node_name, struct config *ret_config,
 			     error) ||
 	    !read_paths(tree, &config, error) || !read_gateway(tree, &config, error) ||
 	    !read_join(tree, &config, error) || !read_host(tree, &config, error) ||
-	    !read_gpu(tree, &config, error) ||
-	    !read_kubernetes(tree, node_name, &config, error))
+	    !read_gpu(tree, &config, error) || !read_kubernetes(tree, node_name, &config, error))
 		return invalid(error);
 	*ret_config = config;
 	config = (struct config){0};

@@ -155,7 +155,7 @@ static void put_operation(const struct report *from, struct arena *arena,
 }
 
 bool uplink_pack_report(const struct report *report, const struct uplink_truth *truth,
-			 struct buf *out, struct error *error)
+			struct buf *out, struct error *error)
 {
 	CLEANUP(arena) struct arena arena = {0};
 	Bettercompute__V1__Report message = BETTERCOMPUTE__V1__REPORT__INIT;

@@ -34,10 +34,10 @@ struct uplink_hello {
 	bool has_gpus; /* a host without GPUs announces no capability (GW-1) */
 };
 MUST_CHECK bool uplink_pack_hello(const struct uplink_hello *hello, struct buf *out,
-				   struct error *error);
+				  struct error *error);
 MUST_CHECK bool uplink_pack_heartbeat(int64_t generation, struct buf *out, struct error *error);
 MUST_CHECK bool uplink_pack_renew(const struct buf *request_der, struct buf *out,
-				   struct error *error);
+				  struct error *error);
 
 /* What "to be told" reports tell. */
 struct uplink_truth {
@@ -45,4 +45,4 @@ struct uplink_truth {
 	const struct conditions *conditions;
 };
 MUST_CHECK bool uplink_pack_report(const struct report *report, const struct uplink_truth *truth,
-				    struct buf *out, struct error *error);
+				   struct buf *out, struct error *error);

@@ -1,0 +1,100 @@
+#include "lib/test.h"
+#include "node/core/config.h"
+#include "text/toml.h"
+
+static bool read_text(const char *text, const char *node_name, struct config *config,
+		      struct error *error)
+{
+	CLEANUP(tree) json_t *tree = NULL;
+
+	expect_ok(toml_parse(text, strlen(text), CONFIG_MAX_FILE, "config.toml", &tree, error),
+		  error);
+	return config_read(tree, node_name, config, error);
+}
+
+static void test_defaults(void **state)
+{
+	CLEANUP(config) struct config config = {0};
+	struct error error;
+
+	(void)state;
+	expect_ok(read_text("", "n1", &config, &error), &error);
+	assert_string_equal(config.data, "/var/lib/bcd");
+	assert_string_equal(config.run, "/run/bcd");
+	assert_string_equal(config.kubelet, "/var/lib/kubelet");
+	assert_string_equal(config.cdi, "/etc/cdi");
+	assert_string_equal(config.run_cdi, "/var/run/cdi");
+	assert_string_equal(config.sim_file, "/var/lib/bcd/gpus.toml");
+	assert_string_equal(config.gpu_api, "device-plugin");
+	assert_string_equal(config.node_name, "n1");
+	assert_true(config.host_units);
+	assert_false(config_hosted(&config)); /* units = true: this host is ours */
+	assert_int_equal(config.reserved_memory_mib, 2048);
+	assert_int_equal(config.reserved_vcpu, 1);
+}
+
+static void test_every_path_hangs_under_root(void **state)
+{
+	CLEANUP(config) struct config config = {0};
+	struct error error;
+
+	(void)state;
+	expect_ok(
+		read_text(
+			"[paths]\nroot = '/x/'\nkubelet = '/k'\n[host]\nunits = false\n"
+			"[kubernetes]\nnode_name = 'a'\nallowed_clusters = 'https://k#sha256:0'\n",
+			"b", &config, &error),
+		&error);
+	assert_string_equal(config.data, "/x/var/lib/bcd");
+	assert_string_equal(config.cdi, "/x/etc/cdi");
+	assert_string_equal(config.dev, "/x/dev");
+	assert_string_equal(config.kubelet, "/k");
+	assert_string_equal(config.node_name, "a");
+	assert_int_equal(config.cluster_count, 1);
+	assert_true(config_hosted(&config));
+}
+
+/* proves: JOIN-34 */
+static void test_wrong_values_name_key_and_value(void **state)
+{
+	static const struct {
+		const char *text, *field, *value;
+	} rows[] = {
+		{"[kubernetes]\ngpu_api = 'both'", "kubernetes.gpu_api", "both"},
+		{"[kubernetes]\ngpu_api = 3", "kubernetes.gpu_api", ""},
+		{"[kubernetes]\nallowed_clusters = [1]", "kubernetes.allowed_clusters[0]", ""},
+		{"[paths]\nroot = 'here'", "paths.root", "here"},
+		{"[paths]\nkubelet = 'there'", "paths.kubelet", "there"},
+		{"[paths]\nroots = '/x'", "paths.roots", "root"},
+		{"[gateway]\naddresses = 'a:1'", "gateway.addresses", ""},
+		{"[gateway]\naddresses = ['a:1']", "gateway.server_name", ""},
+		{"[gateway]\naddresses = ['a:1']\nserver_name = 'a'", "gateway.ca_pins", ""},
+		{"[gpu]\nslots = 65", "gpu.slots", "64"},
+		{"[gpu]\nsource = 'magic'", "gpu.source", ""},
+		{"[host]\nunits = 'no'", "host.units", ""},
+		{"[hots]\nunits = false", "hots", "host"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		CLEANUP(config) struct config config = {0};
+		struct error error = {0};
+
+		expect_error(read_text(rows[i].text, NULL, &config, &error), &error,
+			     ERROR_INVALID_CONFIG, "");
+		assert_string_equal(error.field, rows[i].field);
+		if (!strstr(error.what, rows[i].value) && !strstr(error.hint, rows[i].value))
+			fail_msg("'%s' (%s) lacks '%s'", error.what, error.hint, rows[i].value);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_every_path_hangs_under_root),
+		cmocka_unit_test(test_wrong_values_name_key_and_value),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
