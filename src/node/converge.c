@@ -56,6 +56,18 @@ static void tell_all(const struct node *node, struct reports *reports)
 	}
 }
 
+/* A release whose report is on disk is reported, though the crash came before the entry said so:
+ * what the control plane hears of first must not find the devices claimed. */
+static void mark_reported(struct node *node)
+{
+	for (size_t i = 0; i < node->releases.entries.count; i++) {
+		struct release_entry *entry = &node->releases.entries.items[i];
+
+		if (reports_has(&node->reports, REPORT_RELEASED, entry->allocation))
+			entry->reported = true;
+	}
+}
+
 static void load_reports(struct node *node)
 {
 	CLEANUP(buf) struct buf text = {0};
@@ -65,6 +77,7 @@ static void load_reports(struct node *node)
 	node->reports = (struct reports){0};
 	if (durable_read(node->reports_path, REPORTS_MAX_FILE, &text, &error) &&
 	    reports_parse(buf_text(&text), text.length, &node->reports, &error)) {
+		mark_reported(node);
 		for (size_t i = 0; i < node->holds.count; i++)
 			if (!reports_has(&node->reports, REPORT_BOUND,
 					 node->holds.items[i].allocation))
