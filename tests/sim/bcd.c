@@ -7,19 +7,20 @@
 
 #include <stdio.h>
 
-static const char configuration[] = "[paths]\n"
-				    "root = \"" NODE_ROOT "\"\n"
-				    "[gateway]\n"
-				    "addresses = [\"" GATEWAY_ADDRESS "\"]\n"
-				    "server_name = \"gateway.test\"\n"
-				    "ca_pins = \"sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"\n"
-				    "[host]\n"
-				    "units = false\n"
-				    "[gpu]\n"
-				    "source = \"sim\"\n"
-				    "sim_file = \"" NODE_GPUS "\"\n"
-				    "[kubernetes]\n"
-				    "node_name = \"node-1\"\n";
+static const char configuration[] =
+	"[paths]\n"
+	"root = \"" NODE_ROOT "\"\n"
+	"[gateway]\n"
+	"addresses = [\"" GATEWAY_ADDRESS "\"]\n"
+	"server_name = \"gateway.test\"\n"
+	"ca_pins = \"sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"\n"
+	"[host]\n"
+	"units = false\n"
+	"[gpu]\n"
+	"source = \"sim\"\n"
+	"sim_file = \"" NODE_GPUS "\"\n"
+	"[kubernetes]\n"
+	"node_name = \"node-1\"\n";
 
 static struct {
 	struct config config;

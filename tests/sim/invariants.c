@@ -210,7 +210,10 @@ static void up_check(const uint8_t *data, size_t length)
 	const Bettercompute__V1__Report *report = message->report;
 	sim_trace("report %lld of generation %lld, kind %d", (long long)report->sequence,
 		  (long long)report->spec_generation, (int)report->body_case);
-	sequence_check(report->sequence, data, length);
+	/* Of inventory and conditions what is sent is what is true then. */
+	if (report->body_case != BETTERCOMPUTE__V1__REPORT__BODY_INVENTORY &&
+	    report->body_case != BETTERCOMPUTE__V1__REPORT__BODY_CONDITIONS)
+		sequence_check(report->sequence, data, length);
 	if (report->body_case == BETTERCOMPUTE__V1__REPORT__BODY_RELEASED)
 		released_check(report->released->allocation);
 }

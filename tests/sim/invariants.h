@@ -5,10 +5,10 @@
  *      bound by one while a pod runs on it by another.
  *   2  AllocationReleased is not sent while a pod runs on a device of that allocation, and no pod
  *      runs on one afterwards.
- *   3  A report number stands for one content, and an acknowledged number stays acknowledged.
- *   4  A Spec's generation never falls on a live stream's sending side.
- *   5  When everything is calm: what is booked is bound and offered, and what was released is gone
- *      from the disk, the kubelet and the records (world.c asks for that).
+ *   3  The number of a report on an allocation stands for one content, and an acknowledged number
+ * stays acknowledged. 4  A Spec's generation never falls on a live stream's sending side. 5  When
+ * everything is calm: what is booked is bound and offered, and what was released is gone from the
+ * disk, the kubelet and the records (world.c asks for that).
  */
 #pragma once
 

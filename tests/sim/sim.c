@@ -182,6 +182,7 @@ bool sim_step(void)
 		if (!event->fn || (process && (!process->running || process->life != event->life)))
 			continue;
 		sim.now_ms = event->at_ms;
+		sim.last = process;
 		run_as(process, event->fn, event->arg);
 		return true;
 	}

@@ -64,6 +64,7 @@ struct sim {
 	struct sim_event **events; /* a heap */
 	size_t count, capacity;
 	struct sim_process *current; /* whose code runs now; NULL: the world's */
+	struct sim_process *last;    /* whose event the last step was */
 	VEC(struct sim_process *) processes;
 	bool verbose;
 	uint64_t trace;            /* a hash over everything that happened */

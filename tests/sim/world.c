@@ -43,7 +43,7 @@ static void on_pods(void *arg UNUSED, json_t *answer)
 
 static void look(void)
 {
-	if (programs.standin) {
+	if (programs.standin && sim.last == &programs.kubelet) {
 		CLEANUP(tree) json_t *list = json_pack("{s:s}", "verb", "list");
 		standin_request(programs.standin, list, on_pods, NULL);
 	}
@@ -271,21 +271,27 @@ struct booked {
 	char why[256];
 };
 
-static void allocation_look(const json_t *reservation, const json_t *allocation,
-			    struct booked *booked)
+static void reservation_look(const json_t *reservation, struct booked *booked)
 {
-	const char *state = text_of(allocation, "state");
-	bool wanted = str_equal(text_of(reservation, "state"), "active");
-	bool settled = str_equal(state, wanted ? "bound" : "released") ||
-		       (!wanted && str_equal(state, "failed"));
-	if (!settled && booked->unsettled++ == 0)
-		snprintf(booked->why, sizeof booked->why, "%s of %s reservation %s is %s",
-			 text_of(allocation, "id"), text_of(reservation, "state"),
-			 text_of(reservation, "id"), state);
-	if (!wanted)
-		return;
-	booked->allocations++;
-	booked->devices += json_array_size(json_object_get(allocation, "devices"));
+	const json_t *allocations = json_object_get(reservation, "allocations");
+	bool wanted = str_equal(text_of(reservation, "state"), "active"), bound = false;
+	for (size_t i = 0; i < json_array_size(allocations); i++) {
+		const json_t *allocation = json_array_get(allocations, i);
+		const char *state = text_of(allocation, "state");
+		if (wanted && str_equal(state, "bound")) {
+			bound = true;
+			booked->allocations++;
+			booked->devices += json_array_size(json_object_get(allocation, "devices"));
+		} else if (!str_equal(state, "released") && !str_equal(state, "failed") &&
+			   booked->unsettled++ == 0) {
+			snprintf(booked->why, sizeof booked->why, "%s of %s reservation %s is %s",
+				 text_of(allocation, "id"), text_of(reservation, "state"),
+				 text_of(reservation, "id"), state);
+		}
+	}
+	if (wanted && !bound && booked->unsettled++ == 0)
+		snprintf(booked->why, sizeof booked->why, "active reservation %s has nothing bound",
+			 text_of(reservation, "id"));
 }
 
 static struct booked booked_look(void)
@@ -293,9 +299,7 @@ static struct booked booked_look(void)
 	struct booked booked = {0};
 	vec_each (&world.reservations, char **id) {
 		CLEANUP(tree) json_t *reservation = programs_look(control_reservation_get, *id);
-		json_t *allocations = json_object_get(reservation, "allocations");
-		for (size_t i = 0; i < json_array_size(allocations); i++)
-			allocation_look(reservation, json_array_get(allocations, i), &booked);
+		reservation_look(reservation, &booked);
 	}
 	return booked;
 }
@@ -315,6 +319,27 @@ static void on_node(void *arg, json_t *answer)
 		offered->capacity += json_integer_value(json_object_get(counts, "capacity"));
 		offered->allocatable += json_integer_value(json_object_get(counts, "allocatable"));
 	}
+}
+
+/* Does the control plane know of the node what is true: all its GPUs, and nothing wrong with it? */
+static bool node_is_well(char *why, size_t size)
+{
+	CLEANUP(tree) json_t *node = programs_look(control_node_get, programs.node_id);
+	const json_t *conditions = json_object_get(node, "conditions");
+	for (size_t i = 0; i < json_array_size(conditions); i++) {
+		const json_t *condition = json_array_get(conditions, i);
+		const char *type = text_of(condition, "type");
+		/* What holds for every hosted node. */
+		if (str_equal(type, "HostUnsupported"))
+			continue;
+		snprintf(why, size, "the node has condition %s: %s", type,
+			 text_of(condition, "message"));
+		return false;
+	}
+	size_t gpus = json_array_size(json_object_get(node, "gpus"));
+	if (gpus != 4)
+		snprintf(why, size, "the control plane knows %zu GPUs", gpus);
+	return gpus == 4;
 }
 
 /* Is everything where it should be? `why` says what is not. */
@@ -338,8 +363,16 @@ static bool at_rest(char *why, size_t size)
 		snprintf(why, size, "the kubelet has %lld devices, %zu are booked",
 			 (long long)offered.allocatable, booked.devices);
 	else
-		return true;
+		return node_is_well(why, size);
 	return false;
+}
+
+/* Again and again: a kubelet that is away hears nothing. Pods that cling to what was released would
+ * keep it so for ever. */
+static void pods_delete(void)
+{
+	for (uint64_t i = 1; i <= world.pods; i++)
+		delete_pod(i);
 }
 
 static void phase_next(int phase)
@@ -348,11 +381,8 @@ static void phase_next(int phase)
 	world.phase_until_ms = sim.now_ms + CALM_MS;
 }
 
-/* All pods go, and so does every booking. */
-static void everything_ends(void)
+static void bookings_end(void)
 {
-	for (uint64_t i = 1; i <= world.pods; i++)
-		delete_pod(i);
 	vec_each (&world.reservations, char **id) {
 		CLEANUP(tree) json_t *reservation = programs_look(control_reservation_get, *id);
 		if (str_equal(text_of(reservation, "state"), "active") ||
@@ -377,13 +407,14 @@ static void calm_look(void *arg UNUSED)
 {
 	char why[256] = "";
 	bool rests = at_rest(why, sizeof why);
+	pods_delete();
 	if (rests && world.phase == 1 && releases_on_disk()) {
 		rests = false;
 		snprintf(why, sizeof why, "releasing.json still has releases");
 	}
 	if (rests && world.phase == 0) {
 		sim_trace("at rest with what is booked; now everything ends");
-		everything_ends();
+		bookings_end();
 		phase_next(1);
 	} else if (rests) {
 		sim_trace("at rest with nothing");
@@ -403,9 +434,6 @@ static void calm_begins(void)
 	sim.calm = true;
 	sim.crash_one_in = 0;
 	sim_rpc_cut_network(false);
-	/* Pods that cling to what was released would keep it so for ever. */
-	for (uint64_t i = 1; i <= world.pods; i++)
-		delete_pod(i);
 	phase_next(0);
 	sim_schedule(NULL, LOOK_MS, calm_look, NULL);
 }
