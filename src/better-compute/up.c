@@ -435,13 +435,17 @@ static bool begin(struct up *up, struct error *error)
 {
 	bool fresh;
 
-	if (!up_files_prepare(&up->options, &up->cli->arena, &up->files, error))
+	if (!up_files_open(state_name(up), &up->cli->arena, &up->files, error))
 		return false;
 	if (!durable_lock_take(up->files.lock, &up->lock, error))
 		return error_wrap(error, "another better-compute up has '%s'", state_name(up));
-	fresh = !durable_stamp(up->files.serve_home).exists;
-	if (!check_address_free(up, error))
+	if (!check_address_free(up, error) ||
+	    !up_files_prepare(&up->options, &up->cli->arena, &up->files, error))
 		return false;
+	fresh = !durable_stamp(up->files.serve_home).exists;
+	if (up->files.gpus_kept)
+		output_note("the GPUs stay as '%s' says; --gpus is for the first start",
+			    up->files.gpus);
 	printf("%s in %s (state is kept there; delete the folder to start over)\n\n",
 	       fresh ? "Starting" : "Going on", state_name(up));
 	fflush(stdout);
@@ -549,9 +553,9 @@ const struct command UP_COMMANDS[] = {
 		.options = RUN_OPTIONS,
 		.more = "Runs the control plane, bcd and, where there is no kubelet, a stand-in "
 			"for "
-			"it, until Ctrl-C.\nWhat ends is started again. A second start goes on "
+			"it, until Ctrl-C. What ends is started again. A second start goes on "
 			"where "
-			"the first one stopped. Logs are in\nDIR/log.",
+			"the first one stopped. Logs are in DIR/log.",
 		.example = "better-compute up\n"
 			   "better-compute up --state /tmp/first-look --gpus sim:4xA100\n",
 		.run = run,

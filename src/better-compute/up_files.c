@@ -224,41 +224,45 @@ static const char *short_model(struct arena *arena, const char *model)
 static bool prepare_gpus(const struct up_options *options, struct arena *arena,
 			 struct up_files *files, struct error *error)
 {
-	CLEANUP(scenario) struct scenario scenario = {0};
+	CLEANUP(scenario) struct scenario asked = {0}, scenario = {0};
 	CLEANUP(buf) struct buf text = {0};
 
+	/* What was asked for must make sense also where it comes too late. */
 	files->gpus_auto = str_equal(options->gpus, "auto");
-	if (durable_stamp(files->gpus).exists) {
-		if (!read_scenario(files->gpus, &scenario, error))
-			return false;
-	} else {
-		if (!make_scenario(options->gpus, &scenario, error))
-			return false;
-		scenario_format(&scenario, &text);
+	files->gpus_kept = durable_stamp(files->gpus).exists && !files->gpus_auto;
+	if (!make_scenario(options->gpus, &asked, error))
+		return false;
+	if (!durable_stamp(files->gpus).exists) {
+		scenario_format(&asked, &text);
 		if (!durable_create(files->gpus, text.data, text.length, 0600, error))
 			return false;
 	}
+	if (!read_scenario(files->gpus, &scenario, error))
+		return false;
 	files->gpu_count = scenario.gpus.count;
 	files->pool_model =
 		scenario.gpus.count > 0 ? short_model(arena, scenario.gpus.items[0].model) : "GPU";
 	return true;
 }
 
-bool up_files_prepare(const struct up_options *options, struct arena *arena,
-		      struct up_files *ret_files, struct error *error)
+bool up_files_open(const char *state, struct arena *arena, struct up_files *ret_files,
+		   struct error *error)
 {
 	struct up_files files = {0};
-	const char *state;
+	const char *path;
 
-	if (!prepare_state(options->state, arena, &state, error))
+	if (!prepare_state(state, arena, &path, error))
 		return false;
-	name_files(arena, state, &files);
-	if (!choose_kubelet(options, arena, &files, error) ||
-	    !find_programs(arena, &files, error) || !make_folders(&files, error) ||
-	    !prepare_gpus(options, arena, &files, error))
-		return false;
+	name_files(arena, path, &files);
 	*ret_files = files;
 	return true;
+}
+
+bool up_files_prepare(const struct up_options *options, struct arena *arena, struct up_files *files,
+		      struct error *error)
+{
+	return choose_kubelet(options, arena, files, error) && find_programs(arena, files, error) &&
+	       prepare_gpus(options, arena, files, error) && make_folders(files, error);
 }
 
 /* --- the control plane's home --- */

@@ -39,14 +39,20 @@ struct up_files {
 	enum up_kubelet kubelet;
 	const char *kubelet_why; /* for people: "no kubelet on this machine" */
 	bool gpus_auto;          /* whatever GPUs the machine has */
+	bool gpus_kept;          /* --gpus came too late: gpus.toml was there */
 	const char *pool_model;  /* "H100" */
 	size_t gpu_count;
 };
 
-/* Decides where all is, makes the folders, and writes what the first start needs but the control
- * plane's own home. Refuses a state folder that others own or can enter. */
+/* The state folder, made if absent, and the names in it. Refuses one that others own or can enter.
+ */
+MUST_CHECK bool up_files_open(const char *state, struct arena *arena, struct up_files *ret_files,
+			      struct error *error);
+
+/* With the folder locked: decides the rest, and makes what the first start needs but the control
+ * plane's own home. */
 MUST_CHECK bool up_files_prepare(const struct up_options *options, struct arena *arena,
-				 struct up_files *ret_files, struct error *error);
+				 struct up_files *files, struct error *error);
 
 /* The database, keys and first operator key in serve/: whole or not at all. */
 MUST_CHECK bool up_files_init_serve(const struct up_files *files, struct error *error);

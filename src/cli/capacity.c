@@ -81,7 +81,7 @@ const struct command CAPACITY_COMMANDS[] = {
 		.flags = COMMAND_DAILY | COMMAND_API | COMMAND_OUTPUT,
 		.options = CAPACITY_OPTIONS,
 		.more = "With --preview the other flags are those of reserve, and the exit status "
-			"is 3 when it\ndoes not fit now.",
+			"is 3 when it does not fit now.",
 		.example = "better-compute capacity\n"
 			   "better-compute capacity --preview --gpus 2 --for 8h --kubernetes\n",
 		.run = capacity,

@@ -3,6 +3,7 @@
 #include "cli/output.h"
 
 #define HELP_NAME_WIDTH 26
+#define HELP_TEXT_WIDTH 88
 
 static const char ABOUT[] =
 	"better-compute lends GPUs to Kubernetes nodes by reservation, and takes them back.\n";
@@ -52,7 +53,10 @@ void help_all(struct buf *out, const struct command_set *set)
 {
 	buf_printf(out, "%s\n", ABOUT);
 	summaries(out, set, 0);
-	buf_printf(out, "\n%s\n\nExit status: %s\n", CONTEXT_HELP, EXIT_HELP);
+	buf_add_char(out, '\n');
+	wrapped(out, CONTEXT_HELP);
+	buf_add_text(out, "\nExit status:\n");
+	wrapped(out, EXIT_HELP);
 }
 
 static void usage_line(struct buf *out, const struct command *command)
@@ -73,6 +77,26 @@ static void example_lines(struct buf *out, const struct command *command, const 
 	}
 }
 
+/* One paragraph, broken between words. */
+static void wrapped(struct buf *out, const char *text)
+{
+	size_t column = 0;
+
+	while (*text) {
+		size_t length = strcspn(text, " \n");
+		if (column > 0 && column + 1 + length > HELP_TEXT_WIDTH) {
+			buf_add_char(out, '\n');
+			column = 0;
+		}
+		if (column > 0)
+			buf_add_char(out, ' ');
+		buf_add(out, text, length);
+		column += length + (column > 0);
+		text += length + strspn(text + length, " \n");
+	}
+	buf_add_char(out, '\n');
+}
+
 void help_command(struct buf *out, const struct command *command)
 {
 	const struct option *tables[COMMAND_MAX_TABLES];
@@ -81,8 +105,10 @@ void help_command(struct buf *out, const struct command *command)
 	usage_line(out, command);
 	buf_printf(out, "\n\n  %s%s\n", command->summary,
 		   command->flags & COMMAND_DEFAULT ? " (what the noun alone means)" : "");
-	if (command->more)
-		buf_printf(out, "\n%s\n", command->more);
+	if (command->more) {
+		buf_add_char(out, '\n');
+		wrapped(out, command->more);
+	}
 	buf_add_text(out, "\nOptions:\n");
 	for (size_t i = 0; i < count; i++)
 		options_help(out, tables[i]);

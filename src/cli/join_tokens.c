@@ -125,7 +125,7 @@ const struct command JOIN_TOKEN_COMMANDS[] = {
 		.flags = COMMAND_CREATES | COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = CREATE_OPTIONS,
 		.more = "Whoever can read a live token can join a machine to the pool: set "
-			"--max-uses to the\nnumber of machines, and a short --ttl.",
+			"--max-uses to the number of machines, and a short --ttl.",
 		.example = "better-compute join-tokens create --max-uses 2 --ttl 1h --out "
 			   "join.token\n",
 		.run = create,

@@ -208,7 +208,14 @@ static const char *const PLACEMENTS[] = {"bin-pack", "spread", NULL};
 		 0,                                                                                  \
 		 0,                                                                                  \
 		 NULL},                                                                              \
-		{"join-token-ref", 0, OPTION_TEXT, "REF", "its join token: secret://…", 0, 0, NULL}, \
+		{"join-token-ref",                                                                   \
+		 0,                                                                                  \
+		 OPTION_TEXT,                                                                        \
+		 "REF",                                                                              \
+		 "its join token: secret://TENANT/ID",                                               \
+		 0,                                                                                  \
+		 0,                                                                                  \
+		 NULL},                                                                              \
 		{"kubernetes-version", 0, OPTION_TEXT, "VERSION", "such as 1.34.1", 0, 0, NULL},     \
 		{"gpu-api", 0, OPTION_TEXT, "API", "device-plugin (default) or dra",                 \
 		 0,         0, GPU_APIS},                                                            \
@@ -282,7 +289,7 @@ const struct command POOL_COMMANDS[] = {
 		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = UPDATE_OPTIONS,
 		.more = "The policy given is the whole new one. Changed taints reach only machines "
-			"that\nregister afterwards.",
+			"that register afterwards.",
 		.example = "better-compute pools update h100 --kubernetes --placement spread\n",
 		.run = update,
 	},

@@ -159,7 +159,7 @@ const struct command RESERVATION_COMMANDS[] = {
 		.flags = COMMAND_DAILY | COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = RELEASE_OPTIONS,
 		.more = "The node withdraws the devices at once. They are free for others when no "
-			"pod holds them\nany more: --wait waits for that.",
+			"pod holds them any more: --wait waits for that.",
 		.example = "better-compute release rsv_01kb7 --wait\n",
 		.run = release,
 	},

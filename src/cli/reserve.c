@@ -121,8 +121,8 @@ const struct command RESERVE_COMMANDS[] = {
 			 COMMAND_OUTPUT,
 		.options = RESERVE_OPTIONS,
 		.more = "Whole GPUs, MIG instances and slots can be mixed. --dry-run shows whether "
-			"and where it\nwould fit. Any pod the cluster's scheduler places on the "
-			"node may take the devices: steer\nthat with labels, taints and cluster "
+			"and where it would fit. Any pod the cluster's scheduler places on the "
+			"node may take the devices: steer that with labels, taints and cluster "
 			"policies.",
 		.example = "better-compute reserve --gpus 2 --for 8h --kubernetes --wait\n"
 			   "better-compute reserve --mig 1g.10gb=2 --for 1h30m --kubernetes\n",
