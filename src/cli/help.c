@@ -41,6 +41,26 @@ static void summaries(struct buf *out, const struct command_set *set, unsigned w
 	}
 }
 
+/* One paragraph, broken between words. */
+static void wrapped(struct buf *out, const char *text)
+{
+	size_t column = 0;
+
+	while (*text) {
+		size_t length = strcspn(text, " \n");
+		if (column > 0 && column + 1 + length > HELP_TEXT_WIDTH) {
+			buf_add_char(out, '\n');
+			column = 0;
+		}
+		if (column > 0)
+			buf_add_char(out, ' ');
+		buf_add(out, text, length);
+		column += length + (column > 0);
+		text += length + strspn(text + length, " \n");
+	}
+	buf_add_char(out, '\n');
+}
+
 void help_daily(struct buf *out, const struct command_set *set)
 {
 	buf_printf(out, "%s\n", ABOUT);
@@ -75,26 +95,6 @@ static void example_lines(struct buf *out, const struct command *command, const 
 		buf_printf(out, "%s%.*s\n", indent, (int)length, line);
 		line += length + (line[length] == '\n');
 	}
-}
-
-/* One paragraph, broken between words. */
-static void wrapped(struct buf *out, const char *text)
-{
-	size_t column = 0;
-
-	while (*text) {
-		size_t length = strcspn(text, " \n");
-		if (column > 0 && column + 1 + length > HELP_TEXT_WIDTH) {
-			buf_add_char(out, '\n');
-			column = 0;
-		}
-		if (column > 0)
-			buf_add_char(out, ' ');
-		buf_add(out, text, length);
-		column += length + (column > 0);
-		text += length + strspn(text + length, " \n");
-	}
-	buf_add_char(out, '\n');
 }
 
 void help_command(struct buf *out, const struct command *command)
