@@ -394,19 +394,6 @@ static void plan_certificate(struct pass *pass)
 	pem = (struct buf){0};
 }
 
-static struct converge_host host_of(const struct node *node)
-{
-	const struct config *config = node->config;
-	int64_t memory = node->machine.memory_bytes - (config->reserved_memory_mib << 20);
-
-	return (struct converge_host){
-		.vcpus = node->machine.vcpus > config->reserved_vcpu
-				 ? node->machine.vcpus - config->reserved_vcpu
-				 : 1,
-		.memory_bytes = memory > 0 ? memory : 1,
-	};
-}
-
 static void decide(struct pass *pass)
 {
 	struct node *node = pass->node;
@@ -416,7 +403,7 @@ static void decide(struct pass *pass)
 		.releases = &node->releases,
 		.releases_unreadable = node->marker,
 		.inventory = source_inventory(node->gpus),
-		.host = host_of(node),
+		.host = node_host(node),
 	};
 	struct node_write *write = &node->write;
 	struct converge_plan plan = {0};

@@ -10,15 +10,30 @@ const char *node_gpu_api(const struct node *node)
 	return node->spec && *node->spec->gpu_api ? node->spec->gpu_api : node->config->gpu_api;
 }
 
+struct converge_host node_host(const struct node *node)
+{
+	const struct config *config = node->config;
+	int64_t memory = node->machine.memory_bytes - (config->reserved_memory_mib << 20);
+
+	return (struct converge_host){
+		.vcpus = node->machine.vcpus > config->reserved_vcpu
+				 ? node->machine.vcpus - config->reserved_vcpu
+				 : 1,
+		.memory_bytes = memory > 0 ? memory : 1,
+	};
+}
+
 struct inventory_report report_inventory(const struct node *node)
 {
+	struct converge_host host = node_host(node);
+
 	return (struct inventory_report){
 		.inventory = source_inventory(node->gpus),
 		.node_name = node->config->node_name,
 		.hostname = node->machine.hostname,
 		.kernel = node->machine.kernel,
-		.vcpus = node->machine.vcpus,
-		.memory_bytes = node->machine.memory_bytes,
+		.vcpus = host.vcpus,
+		.memory_bytes = host.memory_bytes,
 		.gpu_api = node->config->gpu_api,
 	};
 }

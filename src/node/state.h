@@ -134,6 +134,8 @@ void converge_step(struct node *node, struct mono now);
 
 void report_look(struct node *node, struct mono now); /* what changed is due to be told */
 void report_step(struct node *node, struct mono now);
+/* What of the host can be booked: all but what the configuration reserves. */
+struct converge_host node_host(const struct node *node);
 struct inventory_report report_inventory(const struct node *node);
 /* Is the stream open, on the database that this node's numbers belong to? */
 bool report_may_go(const struct node *node);
