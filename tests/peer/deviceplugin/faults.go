@@ -224,7 +224,7 @@ func AllocateRefused(class, name string, words ...string) Step {
 func AllocateUnknownRefused(class string) Step {
 	id := "gpu_5ca1ab1e-0000-4000-8000-00000000dead@alc_00000000000000000000000000"
 	return Step{"Allocate of an unknown id is refused", func(w *World) error {
-		return w.refused(class, []string{id}, []string{"00000000dead", "not bound"})
+		return w.refused(class, []string{id}, []string{"00000000dead", "bound"})
 	}}
 }
 

@@ -355,7 +355,7 @@ func (p *Product) Node() (*NodeView, error) {
 func (p *Product) Reserve(asks ...Ask) (*Reservation, error) {
 	var r Reservation
 	err := p.Call("POST", "/v1/reservations", map[string]any{"tenantId": p.tenant, "poolId": p.Pool, "devices": asks,
-		"duration": "1h", "binding": "kubernetes", "resources": map[string]any{"vcpu": 1, "memoryGiB": 1}}, &r)
+		"duration": "1h", "binding": "kubernetes"}, &r)
 	return &r, err
 }
 

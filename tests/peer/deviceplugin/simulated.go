@@ -24,7 +24,7 @@ func (p *Product) Simulate(l Layout) error {
 	var b strings.Builder
 	b.WriteString("version = 1\ndriver = \"580.95.05\"\n")
 	for n := range 8 {
-		fmt.Fprintf(&b, "\n[[gpus]]\nuuid = %q\nmodel = \"H100\"\nmemory_mib = 81559\npci = \"00000000:%02X:00.0\"\nnuma = %d\nminor = %d\n",
+		fmt.Fprintf(&b, "\n[[gpus]]\nuuid = %q\nmodel = \"H100\"\nmemory_mib = 81559\npci = \"0000:%02x:00.0\"\nnuma = %d\nminor = %d\n",
 			GPUUUID(n), 0x10+n, n/4, n)
 		if l == MIG && n >= 6 {
 			b.WriteString("mig = [\n")

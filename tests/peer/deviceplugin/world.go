@@ -50,8 +50,9 @@ func (row Row) run(k Kubelet, p *Product) error {
 	w := &World{K: k, P: p, reservations: map[string]*Reservation{}, given: map[string]*Inside{}, registered: map[string]int{}}
 	for i, s := range row.Steps {
 		if err := s.Do(w); err != nil {
-			err = fmt.Errorf("step %d, %s: %w\n%s", i+1, s.Say, err, p.Logs())
-			return errors.Join(err, w.clean())
+			err = fmt.Errorf("step %d, %s: %w", i+1, s.Say, err)
+			logs := p.Logs()
+			return errors.Join(err, w.clean(), errors.New(logs))
 		}
 	}
 	return w.clean()
