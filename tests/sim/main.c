@@ -43,6 +43,7 @@ static const struct option table[] = {
 	 .help = "the story with a crash at this step only",
 	 .max = 100000},
 	{.name = "power", .kind = OPTION_FLAG, .help = "and that crash is a power cut"},
+	{.name = "stop", .kind = OPTION_FLAG, .help = "end at the first broken run"},
 	{.name = "verbose",
 	 .letter = 'v',
 	 .kind = OPTION_FLAG,
@@ -53,7 +54,13 @@ static const struct option table[] = {
 
 struct totals {
 	uint64_t runs, broken, crash_points, pods, bookings;
+	bool stop; /* at the first broken run */
 };
+
+static bool goes_on(const struct totals *totals)
+{
+	return !totals->stop || totals->broken == 0;
+}
 
 static bool run(const struct world_options *options, struct totals *totals)
 {
@@ -85,7 +92,7 @@ static bool run(const struct world_options *options, struct totals *totals)
 static void run_story(struct world_options options, struct totals *totals)
 {
 	struct world_result calm = world_run(&options);
-	for (uint64_t at = 1; at <= calm.steps; at++) {
+	for (uint64_t at = 1; at <= calm.steps && goes_on(totals); at++) {
 		options.crash_at = at;
 		options.crash_kind = SIM_KILLED;
 		run(&options, totals);
@@ -97,7 +104,7 @@ static void run_story(struct world_options options, struct totals *totals)
 static void run_seeds(struct world_options options, uint64_t first, uint64_t count,
 		      struct totals *totals)
 {
-	for (uint64_t i = 0; i < count; i++) {
+	for (uint64_t i = 0; i < count && goes_on(totals); i++) {
 		options.seed = first + i;
 		run(&options, totals);
 	}
@@ -126,6 +133,7 @@ int main(int argc, char **argv)
 		.story = options_given(&given, "story"),
 		.verbose = options_given(&given, "verbose"),
 	};
+	totals.stop = options_given(&given, "stop");
 	if (options.story) {
 		options.crash_one_in = 0;
 		options.crash_at = (uint64_t)options_number(&given, "at", 0);

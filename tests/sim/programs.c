@@ -277,6 +277,7 @@ void programs_begin(void)
 	pool_make(token);
 	node_join(token);
 	gpus_put();
+	sim_fs_sync();
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
 		all[i]->died = on_died;
 		sim_process_add(all[i]);

@@ -286,11 +286,19 @@ void sim_fs_put(const char *path, const char *text)
 	}
 	struct inode *inode = inode_make(KIND_FILE, 0600);
 	buf_add_text(&inode->data, text);
-	buf_add_text(&inode->synced, text);
 	change(path, inode);
+}
+
+void sim_fs_sync(void)
+{
 	while (fs.changes.count > 0) {
+		char folder[PATH_MAX];
 		folder_of(fs.changes.items[0].path, folder);
 		changes_apply(folder, SIZE_MAX);
+	}
+	vec_each (&fs.inodes, struct inode * *inode) {
+		buf_clear(&(*inode)->synced);
+		buf_add(&(*inode)->synced, (*inode)->data.data, (*inode)->data.length);
 	}
 }
 

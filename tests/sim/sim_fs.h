@@ -24,7 +24,8 @@ uint64_t sim_fs_socket(const char *path);
 /* For the world: looks around and writes without being a process. */
 bool sim_fs_exists(const char *path);
 const struct buf *sim_fs_content(const char *path);  /* NULL: no such file */
-void sim_fs_put(const char *path, const char *text); /* with its folders; on disk */
+void sim_fs_put(const char *path, const char *text); /* with its folders */
+void sim_fs_sync(void);                              /* everything is on disk */
 
 /* Called with a folder and an entry's name at each change; sim_watch.c's. */
 void sim_watch_notify(const char *folder, const char *name);
