@@ -4,6 +4,7 @@
 
 #define MS_A_DAY ((int64_t)24 * 60 * 60 * 1000)
 #define MAX_YEAR 9999
+#define MAX_MS   ((int64_t)253402300799999) /* the last millisecond of that year */
 
 /* Days since 1970-01-01 of a date of the Gregorian calendar, and back: in years that begin in
  * March, a leap day is the last day, and 400 years are 146097 days. */
@@ -128,7 +129,7 @@ static bool parse(const char *at, struct wall *ret_time)
 		return false;
 	ret_time->ms = days_of(year, month, day) * MS_A_DAY +
 		       ((hour * 60 + minute) * 60 + second) * INT64_C(1000) + ms - offset;
-	return ret_time->ms >= 0;
+	return ret_time->ms >= 0 && ret_time->ms <= MAX_MS;
 }
 
 bool timestamp_parse(const char *text, const char *field, struct wall *ret_time,

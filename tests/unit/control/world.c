@@ -398,6 +398,14 @@ void world_take_spec(struct world *world, struct world_node *node, struct contro
 	world_heartbeat(world, node);
 }
 
+void world_store_spec(struct world *world, struct world_node *node)
+{
+	struct control_spec spec;
+
+	world_take_spec(world, node, &spec);
+	control_spec_deinit(&spec);
+}
+
 bool world_spec_has(const struct control_spec *spec, const char *allocation)
 {
 	for (size_t i = 0; i < spec->assignments_count; i++) {
@@ -437,4 +445,24 @@ json_t *world_reserve(struct world *world, int count)
 json_t *world_reservation(struct world *world, const char *id)
 {
 	return world_call(world, control_reservation_get, id, NULL);
+}
+
+/* --- events --- */
+
+int64_t world_count_events(struct world *world, const char *type, const char *subject)
+{
+	struct control_call call = {.principal = &world->operator, .limit = "1000" };
+	json_t *answer;
+	int64_t count = 0;
+	struct error error;
+
+	expect_ok(world_ask(world, control_event_list, &call, &answer, &error), &error);
+	for (size_t i = 0; i < json_array_size(json_object_get(answer, "items")); i++) {
+		const json_t *item = json_array_get(json_object_get(answer, "items"), i);
+
+		count += str_equal(world_text(item, "type"), type) &&
+			 str_equal(world_text(item, "subject"), subject);
+	}
+	json_decref(answer);
+	return count;
 }

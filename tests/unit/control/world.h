@@ -50,6 +50,9 @@ bool world_has(const json_t *json, const char *path);
 /* A principal of its own tenant with this role. */
 struct control_principal world_principal(struct world *world, const char *tenant, const char *role);
 
+/* Events of this type about this thing, so far. */
+int64_t world_count_events(struct world *world, const char *type, const char *subject);
+
 /* --- nodes --- */
 
 struct world_node {
@@ -87,6 +90,7 @@ void world_failed(struct world *world, struct world_node *node, const char *allo
 
 /* Loads the Spec and stores it: the node's generation is its. */
 void world_take_spec(struct world *world, struct world_node *node, struct control_spec *ret_spec);
+void world_store_spec(struct world *world, struct world_node *node); /* and throws it away */
 bool world_spec_has(const struct control_spec *spec, const char *allocation);
 /* Takes the Spec, throws it away, and binds what it holds of this allocation. */
 void world_bind(struct world *world, struct world_node *node, const char *allocation);

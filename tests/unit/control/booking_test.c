@@ -1,0 +1,661 @@
+/* What a booking goes through: bound, released, held, carried, started, ended, lost. */
+#include "unit/control/world.h"
+
+#include "control/core/stuck.h"
+
+#define HOUR_MS ((int64_t)60 * 60 * 1000)
+
+/* --- bound and released --- */
+
+/* proves: RES-2 RES-17 RES-18 RES-21 RES-22 GW-26 */
+static void test_booking_is_bound_released_and_freed(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	struct control_spec spec;
+	json_t *reservation, *capacity;
+	const char *id, *allocation;
+
+	world_ready(world, &node, 8);
+	reservation = world_reserve(world, 2);
+	id = world_text(reservation, "id");
+	assert_string_equal(world_text(reservation, "state"), "placed");
+	assert_string_equal(world_text(reservation, "allocations.0.nodeId"), node.id);
+	assert_int_equal(world_int(reservation, "resources.vcpu"), 32);
+	assert_int_equal(world_int(reservation, "resources.memoryGiB"), 256);
+	allocation = world_text(reservation, "allocations.0.id");
+
+	world_take_spec(world, &node, &spec);
+	assert_int_equal(spec.assignments_count, 1);
+	assert_string_equal(spec.assignments[0].allocation, allocation);
+	assert_string_equal(spec.assignments[0].reservation, id);
+	assert_int_equal(spec.assignments[0].devices_count, 2);
+	assert_false(spec.assignments[0].limited);
+	assert_string_equal(spec.assignments[0].devices[0].atom,
+			    world_text(reservation, "allocations.0.devices.0.atom"));
+	assert_string_equal(spec.assignments[0].devices[1].visible_device,
+			    world_text(reservation, "allocations.0.devices.1.visibleDevice"));
+	assert_string_equal(spec.gpu_api, "device-plugin");
+	control_spec_deinit(&spec);
+	world_bound(world, &node, allocation);
+	reservation = world_reservation(world, id);
+	assert_string_equal(world_text(reservation, "state"), "active");
+	assert_string_equal(world_text(reservation, "allocations.0.state"), "bound");
+
+	reservation = world_call(world, control_reservation_release, id, NULL);
+	assert_string_equal(world_text(reservation, "state"), "released");
+	assert_string_equal(world_text(reservation, "conditions.0.type"), "DevicesHeld");
+	assert_string_equal(world_text(reservation, "conditions.0.reason"), "PodsHoldDevices");
+	assert_non_null(strstr(world_text(reservation, "conditions.0.message"), node.id));
+	world_take_spec(world, &node, &spec);
+	assert_int_equal(spec.assignments_count, 0);
+	control_spec_deinit(&spec);
+	capacity = world_call(world, control_capacity_get, NULL, NULL);
+	assert_int_equal(world_int(capacity, "items.0.booked"), 2);
+
+	world_released(world, &node, allocation);
+	reservation = world_reservation(world, id);
+	assert_string_equal(world_text(reservation, "state"), "released");
+	assert_int_equal(json_array_size(json_object_get(reservation, "conditions")), 0);
+	assert_true(world_has(reservation, "allocations.0.releasedAt"));
+	capacity = world_call(world, control_capacity_get, NULL, NULL);
+	assert_int_equal(world_int(capacity, "items.0.booked"), 0);
+	assert_int_equal(world_int(capacity, "items.0.free"), 8);
+	/* placed, active, released with devices held, released */
+	assert_int_equal(world_count_events(world, "reservation.state.changed", id), 5);
+}
+
+/* proves: RES-17 RES-19 */
+static void test_held_devices_are_nobody_elses_however_long(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	json_t *first, *second;
+	const char *allocation;
+
+	world_ready(world, &node, 2);
+	first = world_reserve(world, 2);
+	allocation = world_text(first, "allocations.0.id");
+	world_bind(world, &node, allocation);
+	world_call(world, control_reservation_release, world_text(first, "id"), NULL);
+	second = world_reserve(world, 1);
+	assert_string_equal(world_text(second, "state"), "pending");
+	assert_string_equal(world_text(second, "reasons.0.reason"), "DevicesBusy");
+	/* Nor for a time after the first one's own end, nor once that is past. */
+	world_refused(world, control_reservation_create, NULL, ERROR_INVALID_INPUT, "startAt",
+		      "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":\"gpu\","
+		      "\"count\":1}],\"duration\":\"1h\",\"binding\":\"kubernetes\","
+		      "\"startAt\":\"tomorrow\"}",
+		      world->tenant, world->pool);
+	json_t *later = world_call(world, control_reservation_create, NULL,
+				   "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":"
+				   "\"gpu\",\"count\":1}],\"duration\":\"1h\",\"binding\":"
+				   "\"kubernetes\",\"startAt\":\"2027-01-16T08:00:00Z\"}",
+				   world->tenant, world->pool);
+	assert_string_equal(world_text(later, "state"), "pending");
+	database_advance(2 * HOUR_MS);
+	world_heartbeat(world, &node);
+	world_tick(world);
+	assert_string_equal(world_text(world_reservation(world, world_text(second, "id")), "state"),
+			    "pending");
+	world_store_spec(world, &node);
+	world_released(world, &node, allocation);
+	world_tick(world);
+	assert_string_equal(world_text(world_reservation(world, world_text(second, "id")), "state"),
+			    "placed");
+	assert_string_equal(world_text(world_reservation(world, world_text(later, "id")), "state"),
+			    "placed");
+}
+
+/* proves: RES-31 RES-32 RES-45 */
+static void test_bound_said_again_does_not_undo_a_release(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	struct control_spec spec;
+	json_t *reservation;
+	const char *id, *allocation;
+	int64_t bound_generation;
+
+	world_ready(world, &node, 2);
+	reservation = world_reserve(world, 2);
+	id = world_text(reservation, "id");
+	allocation = world_text(reservation, "allocations.0.id");
+	world_bind(world, &node, allocation);
+	bound_generation = node.generation;
+	world_call(world, control_reservation_release, id, NULL);
+	/* Restarted, it has not seen the new Spec yet. */
+	world_hello(world, &node, NULL);
+	world_bound(world, &node, allocation);
+	reservation = world_reservation(world, id);
+	assert_string_equal(world_text(reservation, "state"), "released");
+	assert_string_equal(world_text(reservation, "conditions.0.type"), "DevicesHeld");
+	/* "Released" about a Spec that still had it speaks of something else. */
+	world_released(world, &node, allocation);
+	assert_string_equal(world_text(world_reservation(world, id), "conditions.0.type"),
+			    "DevicesHeld");
+	world_take_spec(world, &node, &spec);
+	assert_true(spec.generation > bound_generation);
+	control_spec_deinit(&spec);
+	world_bound(world, &node, allocation);
+	world_released(world, &node, allocation);
+	assert_false(world_has(world_reservation(world, id), "conditions.0"));
+	assert_int_equal(
+		world_int(world_call(world, control_capacity_get, NULL, NULL), "items.0.free"), 2);
+	/* And what comes after the end changes nothing. */
+	world_bound(world, &node, allocation);
+	world_released(world, &node, allocation);
+	assert_string_equal(world_text(world_reservation(world, id), "allocations.0.state"),
+			    "released");
+}
+
+/* Nobody else's allocation, an unknown one, nonsense: acknowledged, without effect. */
+static void test_reports_about_what_is_not_the_nodes_have_no_effect(void **state)
+{
+	struct world *world = *state;
+	struct world_node node, other;
+	json_t *reservation;
+	const char *allocation;
+
+	world_ready(world, &node, 2);
+	reservation = world_reserve(world, 2);
+	allocation = world_text(reservation, "allocations.0.id");
+	world_ready(world, &other, 2);
+	other.generation = 1000;
+	world_bound(world, &other, allocation);
+	world_failed(world, &other, allocation, "overlap");
+	world_released(world, &other, allocation);
+	world_released(world, &other, "alc_01jd4z5x9f0123456789abcdef");
+	world_released(world, &other, "'; DROP TABLE nodes; --");
+	world_report(world, &other, (struct control_report){.kind = CONTROL_REPORT_UNKNOWN});
+	world_report(world, &other,
+		     (struct control_report){.kind = CONTROL_REPORT_KUBERNETES_RELEASED});
+	/* Before it was in the node's Spec, or asked for: not believed either. */
+	world_bound(world, &node, allocation);
+	node.generation = 1000;
+	world_released(world, &node, allocation);
+	assert_string_equal(world_text(world_reservation(world, world_text(reservation, "id")),
+				       "allocations.0.state"),
+			    "placed");
+}
+
+/* A release before the node could have heard of it waits for nothing. */
+static void test_release_before_the_spec_was_sent_is_immediate(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	json_t *reservation;
+
+	world_ready(world, &node, 2);
+	reservation = world_reserve(world, 2);
+	reservation =
+		world_call(world, control_reservation_release, world_text(reservation, "id"), NULL);
+	assert_string_equal(world_text(reservation, "state"), "released");
+	assert_string_equal(world_text(reservation, "allocations.0.state"), "released");
+	assert_false(world_has(reservation, "conditions.0"));
+}
+
+/* proves: RES-55 */
+static void test_release_before_the_binding_waits_ten_minutes(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	json_t *reservation;
+	const char *id;
+
+	world_ready(world, &node, 2);
+	reservation = world_reserve(world, 2);
+	id = world_text(reservation, "id");
+	world_store_spec(world, &node);
+	world_call(world, control_reservation_release, id, NULL);
+	world_store_spec(world, &node);
+	for (int i = 0; i < 20; i++) {
+		assert_string_equal(world_text(world_reservation(world, id), "conditions.0.type"),
+				    "DevicesHeld");
+		database_advance(STUCK_DEFERRED_MS / 20);
+		world_heartbeat(world, &node);
+		world_tick(world);
+	}
+	assert_false(world_has(world_reservation(world, id), "conditions.0"));
+}
+
+/* proves: RES-16 GW-16 */
+static void test_failed_hold_is_placed_elsewhere_or_waits(void **state)
+{
+	struct world *world = *state;
+	struct world_node first, second;
+	struct control_spec spec;
+	json_t *reservation;
+	const char *id, *allocation;
+
+	world_ready(world, &first, 2);
+	reservation = world_reserve(world, 2);
+	id = world_text(reservation, "id");
+	allocation = world_text(reservation, "allocations.0.id");
+	world_store_spec(world, &first);
+	world_failed(world, &first, allocation, "resources-exhausted");
+	reservation = world_reservation(world, id);
+	assert_string_equal(world_text(reservation, "state"), "pending");
+	assert_string_equal(world_text(reservation, "reasons.0.reason"), "NodeRefused");
+	assert_string_equal(world_text(reservation, "allocations.0.state"), "failed");
+	world_take_spec(world, &first, &spec);
+	assert_int_equal(spec.assignments_count, 0);
+	control_spec_deinit(&spec);
+
+	world_ready(world, &second, 2);
+	world_tick(world);
+	reservation = world_reservation(world, id);
+	assert_string_equal(world_text(reservation, "state"), "placed");
+	assert_string_equal(world_text(reservation, "allocations.1.nodeId"), second.id);
+	/* The second refuses too: after a while the first is asked again. */
+	world_store_spec(world, &second);
+	world_failed(world, &second, world_text(reservation, "allocations.1.id"), "overlap");
+	assert_string_equal(world_text(world_reservation(world, id), "state"), "pending");
+	database_advance(5 * 60 * 1000);
+	world_heartbeat(world, &first);
+	world_tick(world);
+	reservation = world_reservation(world, id);
+	assert_string_equal(world_text(reservation, "allocations.2.nodeId"), first.id);
+}
+
+/* proves: RES-39 RES-38 */
+static void test_bound_hold_that_fails_is_degraded_and_keeps_its_devices(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	json_t *reservation;
+	const char *id, *allocation;
+
+	world_ready(world, &node, 2);
+	reservation = world_reserve(world, 2);
+	id = world_text(reservation, "id");
+	allocation = world_text(reservation, "allocations.0.id");
+	world_bind(world, &node, allocation);
+	world_failed(world, &node, allocation, "unknown-device");
+	reservation = world_reservation(world, id);
+	assert_string_equal(world_text(reservation, "state"), "active");
+	assert_string_equal(world_text(reservation, "conditions.0.reason"), "BindingLost");
+	assert_string_equal(world_text(world_reserve(world, 1), "state"), "pending");
+	world_bound(world, &node, allocation);
+	assert_false(world_has(world_reservation(world, id), "conditions.0"));
+}
+
+/* proves: RES-35 RES-36 RES-37 RES-38 RES-39 RES-47 GW-15 */
+static void test_degraded_names_its_causes_in_order(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	struct control_condition exposed = {"ForeignGpuExposure", "OtherGpuPath", "x", {1}};
+	json_t *reservation;
+	const char *id, *allocation;
+
+	world_ready(world, &node, 2);
+	reservation = world_reserve(world, 2);
+	id = world_text(reservation, "id");
+	allocation = world_text(reservation, "allocations.0.id");
+	world_bind(world, &node, allocation);
+	node.unhealthy = 1U << 1;
+	world_inventory(world, &node);
+	reservation = world_reservation(world, id);
+	assert_string_equal(world_text(reservation, "state"), "active");
+	assert_string_equal(world_text(reservation, "conditions.0.type"), "Degraded");
+	assert_string_equal(world_text(reservation, "conditions.0.reason"), "AtomUnhealthy");
+	assert_non_null(strstr(world_text(reservation, "conditions.0.message"), node.uuids[1]));
+	assert_non_null(strstr(world_text(reservation, "conditions.0.message"), "XID 79"));
+	assert_string_equal(world_text(reservation, "allocations.0.state"), "bound");
+
+	world_conditions(world, &node, &exposed, 1);
+	reservation = world_reservation(world, id);
+	assert_string_equal(world_text(reservation, "conditions.0.reason"), "ForeignGpuExposure");
+	assert_non_null(strstr(world_text(reservation, "conditions.0.message"),
+			       "GPUs exposed outside bcd on node_"));
+	assert_string_equal(world_text(reservation, "conditions.0.causes.1.reason"),
+			    "AtomUnhealthy");
+	world_failed(world, &node, allocation, "unknown-device");
+	reservation = world_reservation(world, id);
+	assert_string_equal(world_text(reservation, "conditions.0.reason"), "BindingLost");
+	assert_int_equal(
+		json_array_size(json_object_get(
+			json_array_get(json_object_get(reservation, "conditions"), 0), "causes")),
+		3);
+	/* Each clears with its cause. */
+	node.unhealthy = 0;
+	world_inventory(world, &node);
+	world_conditions(world, &node, NULL, 0);
+	world_bound(world, &node, allocation);
+	assert_false(world_has(world_reservation(world, id), "conditions.0"));
+	database_advance(30000);
+	assert_string_equal(world_text(world_reservation(world, id), "conditions.0.reason"),
+			    "NodeUnreachable");
+}
+
+/* --- time --- */
+
+/* proves: RES-1 RES-49 */
+static void test_future_booking_starts_and_ends_in_its_time(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	struct control_spec spec;
+	json_t *reservation;
+	const char *id, *allocation;
+
+	world_ready(world, &node, 2);
+	reservation = world_call(world, control_reservation_create, NULL,
+				 "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":"
+				 "\"gpu\",\"count\":2}],\"duration\":\"1h\",\"binding\":"
+				 "\"kubernetes\",\"startAt\":\"2027-01-15T10:00:00Z\"}",
+				 world->tenant, world->pool);
+	id = world_text(reservation, "id");
+	allocation = world_text(reservation, "allocations.0.id");
+	assert_string_equal(world_text(reservation, "state"), "placed");
+	assert_string_equal(world_text(reservation, "startAt"), "2027-01-15T10:00:00.000Z");
+	assert_string_equal(world_text(reservation, "endAt"), "2027-01-15T11:00:00.000Z");
+	world_tick(world);
+	world_take_spec(world, &node, &spec);
+	assert_int_equal(spec.assignments_count, 0);
+	control_spec_deinit(&spec);
+	/* Until then there is room for what ends in time, and for nothing longer. */
+	assert_string_equal(world_text(world_reserve(world, 2), "state"), "placed");
+
+	database_advance(2 * HOUR_MS);
+	world_heartbeat(world, &node);
+	world_tick(world);
+	world_bind(world, &node, allocation);
+	assert_string_equal(world_text(world_reservation(world, id), "state"), "active");
+	database_advance(HOUR_MS - 1);
+	world_heartbeat(world, &node);
+	world_tick(world);
+	assert_string_equal(world_text(world_reservation(world, id), "state"), "active");
+	database_advance(1);
+	world_tick(world);
+	reservation = world_reservation(world, id);
+	assert_string_equal(world_text(reservation, "state"), "released");
+	assert_string_equal(world_text(reservation, "conditions.0.type"), "DevicesHeld");
+	assert_false(world_has(reservation, "releaseRequestedAt"));
+	world_take_spec(world, &node, &spec);
+	assert_int_equal(spec.assignments_count, 0);
+	control_spec_deinit(&spec);
+	world_released(world, &node, allocation);
+	assert_false(world_has(world_reservation(world, id), "conditions.0"));
+}
+
+/* What is booked next is handed out only when the one before has let go, or was given its time.
+ * proves: RES-29 RES-30 */
+static void test_next_booking_waits_for_the_one_before(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	struct control_spec spec;
+	json_t *first, *second;
+	const char *first_allocation, *second_id, *second_allocation;
+
+	world_ready(world, &node, 2);
+	first = world_reserve(world, 2);
+	first_allocation = world_text(first, "allocations.0.id");
+	world_bind(world, &node, first_allocation);
+	second =
+		world_call(world, control_reservation_create, NULL,
+			   "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":\"gpu\","
+			   "\"count\":2}],\"duration\":\"2h\",\"binding\":\"kubernetes\","
+			   "\"startAt\":\"2027-01-15T09:00:00Z\"}",
+			   world->tenant, world->pool);
+	second_id = world_text(second, "id");
+	assert_string_equal(world_text(second, "state"), "placed");
+	second_allocation = world_text(second, "allocations.0.id");
+
+	database_advance(HOUR_MS);
+	world_heartbeat(world, &node);
+	for (int i = 0; i < 4; i++) {
+		world_tick(world);
+		world_take_spec(world, &node, &spec);
+		assert_int_equal(spec.assignments_count, 0);
+		control_spec_deinit(&spec);
+		database_advance(60000);
+		world_heartbeat(world, &node);
+	}
+	/* It had five minutes: the second is handed out and may fail, which shows. */
+	database_advance(60000);
+	world_heartbeat(world, &node);
+	world_tick(world);
+	world_take_spec(world, &node, &spec);
+	assert_true(world_spec_has(&spec, second_allocation));
+	control_spec_deinit(&spec);
+	world_failed(world, &node, second_allocation, "overlap");
+	assert_string_equal(world_text(world_reservation(world, second_id), "state"), "pending");
+	database_advance(5 * 60000);
+	world_heartbeat(world, &node);
+	world_tick(world);
+	second = world_reservation(world, second_id);
+	assert_string_equal(world_text(second, "state"), "placed");
+	/* Its end is where it was asked to be. */
+	assert_string_equal(world_text(second, "endAt"), "2027-01-15T11:00:00.000Z");
+}
+
+static void test_handover_is_at_once_when_the_node_says_so(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	json_t *first, *second;
+
+	world_ready(world, &node, 2);
+	first = world_reserve(world, 2);
+	world_bind(world, &node, world_text(first, "allocations.0.id"));
+	second =
+		world_call(world, control_reservation_create, NULL,
+			   "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":\"gpu\","
+			   "\"count\":2}],\"duration\":\"1h\",\"binding\":\"kubernetes\","
+			   "\"startAt\":\"2027-01-15T09:00:00Z\"}",
+			   world->tenant, world->pool);
+	database_advance(HOUR_MS);
+	world_heartbeat(world, &node);
+	world_tick(world);
+	world_store_spec(world, &node);
+	world_released(world, &node, world_text(first, "allocations.0.id"));
+	world_tick(world);
+	world_bind(world, &node, world_text(second, "allocations.0.id"));
+}
+
+/* A booking that is over but not ended yet, between two passes, is nobody's. */
+static void test_devices_are_not_given_out_between_the_end_and_the_pass(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	json_t *first;
+
+	world_ready(world, &node, 2);
+	first = world_reserve(world, 2);
+	world_bind(world, &node, world_text(first, "allocations.0.id"));
+	database_advance(HOUR_MS + 1);
+	world_heartbeat(world, &node);
+	assert_string_equal(world_text(world_reserve(world, 1), "state"), "pending");
+}
+
+static void test_pending_whose_time_passes_expires(void **state)
+{
+	struct world *world = *state;
+	json_t *reservation =
+		world_call(world, control_reservation_create, NULL,
+			   "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":\"gpu\","
+			   "\"count\":1}],\"duration\":\"1h\",\"binding\":\"kubernetes\","
+			   "\"startAt\":\"2027-01-15T09:00:00Z\"}",
+			   world->tenant, world->pool);
+
+	assert_string_equal(world_text(reservation, "reasons.0.reason"), "PoolEmpty");
+	database_advance(2 * HOUR_MS - 1);
+	world_tick(world);
+	assert_string_equal(
+		world_text(world_reservation(world, world_text(reservation, "id")), "state"),
+		"pending");
+	database_advance(1);
+	world_tick(world);
+	assert_string_equal(
+		world_text(world_reservation(world, world_text(reservation, "id")), "state"),
+		"expired");
+}
+
+/* --- carry --- */
+
+struct booking_work {
+	const char *allocation;
+	int64_t to_ms, held, rows;
+};
+
+static bool booking_body(struct store_connection *db, void *argument, struct error *error)
+{
+	struct booking_work *work = argument;
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!store_query(db, "SELECT to_ms, held FROM bookings WHERE allocation = $1",
+			 STORE_PARAMS(store_text(work->allocation)), &rows, error))
+		return false;
+	work->rows = (int64_t)rows.count;
+	work->to_ms = rows.count ? store_get_int(&rows, 0, 0) : 0;
+	work->held = rows.count ? store_get_int(&rows, 0, 1) : 0;
+	return true;
+}
+
+static struct booking_work look_at_booking(struct world *world, const char *allocation)
+{
+	struct booking_work work = {.allocation = allocation};
+	struct error error;
+
+	expect_ok(store_run(world->control.connection, STORE_READ, booking_body, &work, &error),
+		  &error);
+	return work;
+}
+
+/* proves: RES-24 RES-25 RES-27 RES-28 */
+static void test_stuck_release_is_carried_for_a_day_and_ends(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	json_t *reservation;
+	const char *id, *allocation;
+	int64_t end_ms = DATABASE_EPOCH_MS + HOUR_MS, steps = 0, last_ms;
+
+	world_ready(world, &node, 1);
+	reservation = world_reserve(world, 1);
+	id = world_text(reservation, "id");
+	allocation = world_text(reservation, "allocations.0.id");
+	world_bind(world, &node, allocation);
+	world_call(world, control_reservation_release, id, NULL);
+	world_store_spec(world, &node);
+	assert_int_equal(look_at_booking(world, allocation).held, 1);
+	last_ms = look_at_booking(world, allocation).to_ms;
+	assert_int_equal(last_ms, end_ms);
+	while (look_at_booking(world, allocation).rows == 1) {
+		int64_t to_ms;
+
+		database_advance(60000);
+		world_heartbeat(world, &node);
+		world_tick(world);
+		to_ms = look_at_booking(world, allocation).to_ms;
+		if (to_ms > last_ms) {
+			assert_int_equal(to_ms - last_ms, STUCK_STEP_MS);
+			assert_true(last_ms - database_time() <= STUCK_NEAR_MS);
+			steps++;
+			last_ms = to_ms;
+		}
+		/* The allocation's own end stays where it was. */
+		assert_string_equal(world_text(world_reservation(world, id), "endAt"),
+				    "2027-01-15T09:00:00.000Z");
+		assert_true(steps < 400);
+	}
+	assert_int_equal(database_time(), end_ms + STUCK_MAX_CARRY_MS);
+	assert_in_range(steps, 280, 290);
+	assert_false(world_has(world_reservation(world, id), "conditions.0"));
+}
+
+/* proves: RES-29 RES-48 */
+static void test_unreachable_node_keeps_its_devices_until_it_is_lost(void **state)
+{
+	struct world *world = *state;
+	struct world_node node, spare;
+	json_t *reservation, *active;
+	const char *allocation;
+
+	world_ready(world, &node, 2);
+	reservation = world_reserve(world, 1);
+	allocation = world_text(reservation, "allocations.0.id");
+	world_bind(world, &node, allocation);
+	active = world_reserve(world, 1);
+	world_bind(world, &node, world_text(active, "allocations.0.id"));
+	world_call(world, control_reservation_release, world_text(reservation, "id"), NULL);
+	for (int i = 0; i < 60; i++) {
+		database_advance(HOUR_MS);
+		world_tick(world);
+	}
+	assert_int_equal(look_at_booking(world, allocation).rows, 1);
+	assert_int_equal(look_at_booking(world, allocation).held, 1);
+	world_ready(world, &spare, 1);
+	world_refused(world, control_node_retire, node.id, ERROR_INVALID_STATE, "allocations",
+		      NULL);
+	world_call(world, control_node_retire, node.id, "{\"lost\":true}");
+	assert_int_equal(look_at_booking(world, allocation).rows, 0);
+	assert_false(
+		world_has(world_reservation(world, world_text(reservation, "id")), "conditions.0"));
+	assert_string_equal(world_text(world_call(world, control_node_get, node.id, NULL), "state"),
+			    "lost");
+}
+
+/* proves: RES-10 RES-17 */
+static void test_lost_node_fails_what_was_bound_and_places_the_rest_again(void **state)
+{
+	struct world *world = *state;
+	struct world_node node, spare;
+	json_t *bound, *placed;
+
+	world_ready(world, &node, 2);
+	bound = world_reserve(world, 1);
+	world_bind(world, &node, world_text(bound, "allocations.0.id"));
+	placed = world_reserve(world, 1);
+	world_ready(world, &spare, 2);
+	world_call(world, control_node_retire, node.id, "{\"lost\":true}");
+	bound = world_reservation(world, world_text(bound, "id"));
+	assert_string_equal(world_text(bound, "state"), "failed");
+	assert_string_equal(world_text(bound, "stateReason"), "NodeLost");
+	placed = world_reservation(world, world_text(placed, "id"));
+	assert_string_equal(world_text(placed, "state"), "placed");
+	assert_string_equal(world_text(placed, "allocations.1.nodeId"), spare.id);
+	/* Should it come back, it is told to have nothing, and gets nothing. */
+	struct control_spec spec;
+
+	world_hello(world, &node, NULL);
+	world_take_spec(world, &node, &spec);
+	assert_int_equal(spec.assignments_count, 0);
+	control_spec_deinit(&spec);
+	world_call(world, control_node_retire, node.id, NULL);
+	struct control_hello hello = {
+		.node = node.id, .boot_id = "", .version = "", .hostname = "", .lineage = ""};
+	struct control_welcome welcome;
+	struct error error;
+
+	expect_error(control_node_hello(&world->control, &hello, &welcome, &error), &error,
+		     ERROR_FORBIDDEN, "retired");
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		WORLD_TEST(test_booking_is_bound_released_and_freed),
+		WORLD_TEST(test_held_devices_are_nobody_elses_however_long),
+		WORLD_TEST(test_bound_said_again_does_not_undo_a_release),
+		WORLD_TEST(test_reports_about_what_is_not_the_nodes_have_no_effect),
+		WORLD_TEST(test_release_before_the_spec_was_sent_is_immediate),
+		WORLD_TEST(test_release_before_the_binding_waits_ten_minutes),
+		WORLD_TEST(test_failed_hold_is_placed_elsewhere_or_waits),
+		WORLD_TEST(test_bound_hold_that_fails_is_degraded_and_keeps_its_devices),
+		WORLD_TEST(test_degraded_names_its_causes_in_order),
+		WORLD_TEST(test_future_booking_starts_and_ends_in_its_time),
+		WORLD_TEST(test_next_booking_waits_for_the_one_before),
+		WORLD_TEST(test_handover_is_at_once_when_the_node_says_so),
+		WORLD_TEST(test_devices_are_not_given_out_between_the_end_and_the_pass),
+		WORLD_TEST(test_pending_whose_time_passes_expires),
+		WORLD_TEST(test_stuck_release_is_carried_for_a_day_and_ends),
+		WORLD_TEST(test_unreachable_node_keeps_its_devices_until_it_is_lost),
+		WORLD_TEST(test_lost_node_fails_what_was_bound_and_places_the_rest_again),
+	};
+
+	return database_main(argc, argv, tests, ARRAY_SIZE(tests));
+}
