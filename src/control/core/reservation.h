@@ -1,7 +1,6 @@
 /*
  * reservation: the states of a reservation and of its allocations, and what leads from one to the
- * next (RES-46). Pure; the table in docs/internals/reservation.md is checked against this by the
- * test.
+ * next (RES-46). Pure. docs/internals/reservation.md draws it.
  */
 #pragma once
 
