@@ -15,6 +15,7 @@ import (
 // Env is what all cases share.
 type Env struct {
 	program  string
+	bcd      string
 	postgres *Postgres
 	wire     *Wire
 }
@@ -31,10 +32,11 @@ func valueOf(text string) protoreflect.Value { return protoreflect.ValueOfString
 func main() {
 	root := flag.String("root", "", "the repository")
 	program := flag.String("program", "", "the better-compute binary")
+	bcd := flag.String("bcd", "", "the bcd binary")
 	conninfo := flag.String("postgres", "", "conninfo of a PostgreSQL server; empty: start one")
 	match := flag.String("cases", "", "run only the cases whose name matches this regular expression")
 	flag.Parse()
-	ok, err := run(*root, *program, *conninfo, *match)
+	ok, err := run(*root, *program, *bcd, *conninfo, *match)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(2)
@@ -44,12 +46,12 @@ func main() {
 	}
 }
 
-func run(root, program, conninfo, match string) (bool, error) {
+func run(root, program, bcd, conninfo, match string) (bool, error) {
 	re, err := regexp.Compile(match)
 	if err != nil {
 		return false, err
 	}
-	env := &Env{program: program}
+	env := &Env{program: program, bcd: bcd}
 	if env.wire, err = NewWire(root); err != nil {
 		return false, err
 	}
@@ -58,7 +60,7 @@ func run(root, program, conninfo, match string) (bool, error) {
 	}
 	defer env.postgres.Stop()
 	passed, failed := 0, 0
-	for _, c := range cases {
+	for _, c := range append(cases, bcdCases...) {
 		if !re.MatchString(c.Name) {
 			continue
 		}
