@@ -98,7 +98,8 @@ const struct command PKI_COMMANDS[] = {
 		.summary = "show the pins that nodes are configured with",
 		.flags = COMMAND_DEFAULT | COMMAND_OUTPUT,
 		.options = OPTIONS,
-		.more = "The names are those of bcd's config.toml: ca_pins in [gateway], the others in "
+		.more = "The names are those of bcd's config.toml: ca_pins in [gateway], the "
+			"others in "
 			"[join]. -o json also holds the join encryption key, which is public.",
 		.example = "better-compute pki show --home ./control-plane",
 		.run = show,

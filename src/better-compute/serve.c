@@ -1,6 +1,6 @@
+#include "serve/serve.h"
 #include "better-compute/verbs.h"
 #include "cli/output.h"
-#include "serve/serve.h"
 #include "sys/durable.h"
 #include "sys/log.h"
 
@@ -52,8 +52,8 @@ static bool read_database(struct cli *cli, const char **ret_url, struct error *e
 		return true;
 	if (!durable_read(path, MAX_CONNINFO, &content, error))
 		return error_wrap(error, "--database-file");
-	*ret_url = arena_strndup(&cli->arena, buf_text(&content),
-				 strcspn(buf_text(&content), "\r\n"));
+	*ret_url =
+		arena_strndup(&cli->arena, buf_text(&content), strcspn(buf_text(&content), "\r\n"));
 	return true;
 }
 
@@ -282,7 +282,8 @@ const struct command SERVE_COMMANDS[] = {
 		.noun = "serve",
 		.summary = "run the control plane",
 		.options = OPTIONS,
-		.more = "Plain HTTP is served on loopback only. SIGTERM finishes what is under way, "
+		.more = "Plain HTTP is served on loopback only. SIGTERM finishes what is under "
+			"way, "
 			"tells nodes to come back, and ends. Any number of replicas may share one "
 			"PostgreSQL database and one PKI folder's content.",
 		.example = "better-compute serve --init --home ./control-plane\n"

@@ -564,7 +564,7 @@ void gateway_destroy(struct gateway *gateway)
 	gateway->on_drained = NULL;
 	gateway->workers = NULL;             /* gone by now */
 	rpc_server_destroy(gateway->server); /* ends what is left */
-	on_retry(gateway); /* and what waited for the workers to have room */
+	on_retry(gateway);                   /* and what waited for the workers to have room */
 	assert(gateway->streams.count == 0);
 	loop_timer_destroy(gateway->sweep);
 	loop_timer_destroy(gateway->retry);
