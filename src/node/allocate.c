@@ -18,6 +18,7 @@ struct foreigns VEC_BODY(struct foreign);
 
 struct allocator {
 	char *folders[2];
+	struct holds_cache *holds; /* of the first folder */
 	struct foreigns specs;
 	struct allocate_nvidia names; /* of all of them, sorted */
 };
@@ -37,6 +38,7 @@ struct allocator *allocator_create(const char *cdi_folder, const char *run_cdi_f
 
 	allocator->folders[0] = mem_strdup(cdi_folder);
 	allocator->folders[1] = mem_strdup(run_cdi_folder);
+	allocator->holds = holds_cache_create(cdi_folder);
 	return allocator;
 }
 
@@ -46,6 +48,7 @@ void allocator_destroy(struct allocator *allocator)
 		return;
 	foreigns_deinit(&allocator->specs);
 	allocate_nvidia_deinit(&allocator->names);
+	holds_cache_destroy(allocator->holds);
 	free(allocator->folders[0]);
 	free(allocator->folders[1]);
 	free(allocator);
@@ -128,17 +131,12 @@ bool allocator_allocate(struct allocator *allocator, const struct inventory *inv
 			enum atom_class class, const char *const *ids, size_t count,
 			struct allocate_answer *ret_answer, struct error *error)
 {
-	struct holds holds = {0};
-	struct allocate_view view = {.holds = &holds,
-				     .inventory = inventory,
+	struct allocate_view view = {.inventory = inventory,
 				     .nvidia = &allocator->names,
 				     .class = class};
-	bool ok;
 
-	if (!holds_read(allocator->folders[0], &holds, error))
+	if (!holds_cache_read(allocator->holds, &view.holds, error))
 		return false;
 	look_at_foreigns(allocator);
-	ok = allocate_decide(&view, ids, count, ret_answer, error);
-	holds_deinit(&holds);
-	return ok;
+	return allocate_decide(&view, ids, count, ret_answer, error);
 }

@@ -1,8 +1,8 @@
 /*
  * allocate: answers one container's Allocate from what is on disk at this moment (DP-26).
  *
- * Reads     the holds at each call; NVIDIA's CDI specs in /etc/cdi and /var/run/cdi again when they
- *           changed. One of NVIDIA's that can't be read names no device, and is logged once.
+ * Reads     the holds' folder at each call, and what changed in it; NVIDIA's CDI specs in /etc/cdi
+ *           and /var/run/cdi again when they changed. One of NVIDIA's that can't be read names no device, and is logged once.
  * Threads   the loop's. Blocks on disk: a few small files.
  */
 #pragma once

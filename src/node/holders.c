@@ -179,7 +179,7 @@ void holders_ask(struct holders *holders)
 
 	assert(!holders->client);
 	if (!question_pack(&message, &request, &error))
-		assert(!"an empty message can't be packed");
+		assert(false && "an empty message can't be packed");
 	holders->client =
 		rpc_client_create(holders->loop, holders->address, NULL, 0, &handlers, holders);
 	rpc_unary(holders->client, METHOD_POD_RESOURCES_LIST, HOLDERS_TIMEOUT_MS,

@@ -64,6 +64,121 @@ bool holds_read(const char *folder, struct holds *ret_holds, struct error *error
 	return true;
 }
 
+/* --- again and again --- */
+
+struct cached {
+	char *name;
+	struct durable_stamp stamp;
+	struct hold hold;
+};
+struct cached_list VEC_BODY(struct cached);
+
+struct holds_cache {
+	char *folder;
+	struct cached_list files;
+	struct holds holds; /* borrowed from the files, in their order */
+};
+
+static void cached_deinit(struct cached *file)
+{
+	free(file->name);
+	hold_deinit(&file->hold);
+}
+
+static void cached_list_clear(struct cached_list *files)
+{
+	for (size_t i = 0; i < files->count; i++)
+		cached_deinit(&files->items[i]);
+	vec_clear(files);
+}
+
+struct holds_cache *holds_cache_create(const char *folder)
+{
+	struct holds_cache *cache = mem_alloc(sizeof *cache);
+
+	cache->folder = mem_strdup(folder);
+	return cache;
+}
+
+void holds_cache_destroy(struct holds_cache *cache)
+{
+	if (!cache)
+		return;
+	cached_list_clear(&cache->files);
+	vec_deinit(&cache->files);
+	vec_deinit(&cache->holds);
+	free(cache->folder);
+	free(cache);
+}
+
+/* Moves the file over from the cache when it is as it was; else reads it. The stamp is taken first:
+ * what changes in between has another one next time. */
+static bool look_at_one(struct holds_cache *cache, const char *name, struct cached_list *files,
+			struct error *error)
+{
+	CLEANUP(buf) struct buf path = {0};
+	struct cached file = {0};
+
+	buf_printf(&path, "%s/%s", cache->folder, name);
+	file.stamp = durable_stamp(buf_text(&path));
+	for (size_t i = 0; i < cache->files.count; i++) {
+		struct cached *before = &cache->files.items[i];
+
+		if (!before->name || !str_equal(before->name, name) ||
+		    !durable_stamp_equal(before->stamp, file.stamp))
+			continue;
+		*vec_push(files) = *before;
+		*before = (struct cached){0};
+		return true;
+	}
+	if (!read_one(cache->folder, name, &file.hold, error))
+		return false;
+	file.name = mem_strdup(name);
+	*vec_push(files) = file;
+	return true;
+}
+
+static bool look_at_all(struct holds_cache *cache, const struct durable_names *names,
+			struct cached_list *files, struct error *error)
+{
+	for (size_t i = 0; i < names->count; i++) {
+		if (!holds_is_file_name(names->names[i]))
+			continue;
+		if (files->count == HOLDS_MAX)
+			return error_set(error, ERROR_RESOURCES_EXHAUSTED, "more than %d holds",
+					 HOLDS_MAX);
+		if (!look_at_one(cache, names->names[i], files, error))
+			return false;
+	}
+	return true;
+}
+
+bool holds_cache_read(struct holds_cache *cache, const struct holds **ret_holds,
+		      struct error *error)
+{
+	struct durable_names names = {0};
+	struct cached_list files = {0};
+	bool ok = durable_list(cache->folder, MAX_ENTRIES, &names, error);
+
+	if (ok)
+		ok = look_at_all(cache, &names, &files, error);
+	else
+		ok = error->code == ERROR_NOT_FOUND; /* nothing is bound */
+	durable_names_deinit(&names);
+	cached_list_clear(&cache->files);
+	vec_deinit(&cache->files);
+	vec_clear(&cache->holds);
+	cache->files = files;
+	if (!ok)
+		return error_wrap(error, "read the holds in '%s'", cache->folder);
+	for (size_t i = 0; i < files.count; i++)
+		*vec_push(&cache->holds) = files.items[i].hold;
+	*ret_holds = &cache->holds;
+	return true;
+}
+
+/* --- device nodes --- */
+
 static void find_nodes(struct hold_nodes *nodes)
 {
 	for (size_t i = 0; i < nodes->count; i++) {

@@ -10,6 +10,18 @@
  * absent folder holds nothing. `*ret_holds` must be empty. */
 MUST_CHECK bool holds_read(const char *folder, struct holds *ret_holds, struct error *error);
 
+/*
+ * The same again and again: each call lists the folder and looks at every file; one whose inode,
+ * size and times are those of its last good read isn't parsed anew (holds are replaced, never
+ * written in place). What can't be read fails the whole read, as above, and is forgotten.
+ */
+struct holds_cache;
+struct holds_cache *holds_cache_create(const char *folder);
+void holds_cache_destroy(struct holds_cache *cache); /* takes NULL */
+/* Borrowed from the cache, until the next call. */
+MUST_CHECK bool holds_cache_read(struct holds_cache *cache, const struct holds **ret_holds,
+				 struct error *error);
+
 /* Looks up type and number of the hold's device nodes on this host. */
 void holds_find_nodes(struct hold *hold);
 

@@ -51,7 +51,7 @@ const char *uplink_phase_name(enum uplink_phase phase)
 	case UPLINK_OPEN:
 		return "connected";
 	}
-	assert(!"a phase of no name");
+	assert(false && "a phase of no name");
 	return "";
 }
 

@@ -152,7 +152,7 @@ void atom_format(char out[ATOM_TEXT_SIZE], const struct atom *atom)
 		snprintf(out, ATOM_TEXT_SIZE, "gpu/%s/s%u", uuid, atom->slot);
 		return;
 	}
-	assert(!"an atom of no class");
+	assert(false && "an atom of no class");
 }
 
 void atom_device_name(char out[ATOM_TEXT_SIZE], const struct atom *atom)

@@ -251,7 +251,7 @@ const char *release_step_name(enum release_step step)
 	case RELEASE_DONE:
 		return "done";
 	}
-	assert(!"a step of no name");
+	assert(false && "a step of no name");
 	return "";
 }
 
@@ -310,7 +310,7 @@ static struct release_plan judge(const struct release_view *view, struct mono no
 	case RELEASE_ANSWER_FREE:
 		return (struct release_plan){.step = RELEASE_REPORT, .why = "no pod holds it"};
 	}
-	assert(!"an answer of no kind");
+	assert(false && "an answer of no kind");
 	return ask(view, now, "");
 }
 
