@@ -9,11 +9,13 @@
 
 #include "base/base.h"
 
-#define STUCK_STEP_MS      ((int64_t)5 * 60 * 1000)       /* a carry grows the bookings by this */
-#define STUCK_NEAR_MS      (STUCK_STEP_MS / 2)            /* of their end, it is time for one */
-#define STUCK_MAX_CARRY_MS ((int64_t)24 * 60 * 60 * 1000) /* after the allocation's own end */
-#define STUCK_DEFERRED_MS  ((int64_t)10 * 60 * 1000) /* for a release that came before the binding \
-						      */
+/* A carry grows the bookings by a step when they end within half of one. */
+#define STUCK_STEP_MS ((int64_t)5 * 60 * 1000)
+#define STUCK_NEAR_MS (STUCK_STEP_MS / 2)
+/* After the allocation's own end no carry is made beyond this. */
+#define STUCK_MAX_CARRY_MS ((int64_t)24 * 60 * 60 * 1000)
+/* For a release that came before the binding. */
+#define STUCK_DEFERRED_MS ((int64_t)10 * 60 * 1000)
 /* A node is given this long to clear out devices that are booked next; it needs 100 s when a pod
  * ignores SIGTERM. */
 #define STUCK_HANDOVER_MS STUCK_STEP_MS
