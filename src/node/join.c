@@ -27,7 +27,8 @@ struct join {
 	const struct config *config;
 	struct error *error;
 	struct arena arena;
-	struct buf token; /* secret */
+	struct buf token;    /* secret */
+	const char *expired; /* the certificate that is renewed by its key; NULL: joins by token */
 	struct pki_key *key, *encryption_key;
 	struct pin_list encryption_pins, signing_pins;
 	const char *addresses[CONFIG_MAX_ADDRESSES];
@@ -261,6 +262,7 @@ static bool seal(struct join *join)
 	str_copy(request.nonce, sizeof request.nonce, join->nonce);
 	request.token = (char *)(uintptr_t)buf_text(&join->token); /* borrowed, never freed here */
 	request.csr_pem = (char *)(uintptr_t)buf_text(&csr);
+	request.certificate_pem = (char *)(uintptr_t)join->expired;
 	request.smbios_uuid = (char *)(uintptr_t)uuid;
 	request.hostname = machine.hostname;
 	request.boot_id = boot_id;
@@ -438,6 +440,7 @@ enum join_exit join_run(const struct config *config, const char *token_file,
 		before = (struct identity){0};
 		exit = JOIN_DONE;
 	} else if (joined || error->code == ERROR_NOT_FOUND) {
+		join.expired = joined && !token_file ? buf_text(&before.certificate_pem) : NULL;
 		exit = run(&join, token_file, joined, &identity);
 		if (exit == JOIN_DONE) {
 			*ret_identity = identity;

@@ -198,6 +198,7 @@ void join_request_deinit(struct join_request *request)
 		OPENSSL_cleanse(request->token, strlen(request->token));
 	free(request->token);
 	free(request->csr_pem);
+	free(request->certificate_pem);
 	free(request->smbios_uuid);
 	free(request->hostname);
 	free(request->boot_id);
@@ -212,6 +213,8 @@ static json_t *request_json(const struct join_request *request)
 	set(json, "nonce", json_string(request->nonce));
 	set(json, "token", json_string(request->token));
 	set(json, "csr", json_string(request->csr_pem));
+	if (request->certificate_pem)
+		set(json, "certificate", json_string(request->certificate_pem));
 	if (request->smbios_uuid)
 		set(machine, "smbiosUuid", json_string(request->smbios_uuid));
 	set(machine, "hostname", json_string(request->hostname));
@@ -291,7 +294,8 @@ static bool request_read(const json_t *json, struct join_request *request, struc
 
 	if (!check_version(json, error) || !read_nonce(json, request->nonce, error) ||
 	    !keep_text(json, "token", TOKEN_MAX, true, &request->token, error) ||
-	    !keep_text(json, "csr", PKI_PEM_MAX, true, &request->csr_pem, error))
+	    !keep_text(json, "csr", PKI_PEM_MAX, true, &request->csr_pem, error) ||
+	    !keep_text(json, "certificate", PKI_PEM_MAX, false, &request->certificate_pem, error))
 		return false;
 	if (!json_is_object(machine))
 		return error_field(error, "machine", "must be an object");

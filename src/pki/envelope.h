@@ -25,9 +25,11 @@ void join_nonce(char out[JOIN_NONCE_SIZE]);
 /* Owned text; `{0}` is empty. */
 struct join_request {
 	char nonce[JOIN_NONCE_SIZE];
-	char *token;   /* as in the token file; "" when an expired certificate is renewed by key */
-	char *csr_pem; /* cert_request_make() */
-	char *smbios_uuid; /* NULL when the machine has none */
+	char *token;           /* as in the token file; "" with a certificate */
+	char *csr_pem;         /* cert_request_make() */
+	char *certificate_pem; /* one that expired, renewed by proof of its key (JOIN-41); or NULL
+				*/
+	char *smbios_uuid;     /* NULL when the machine has none */
 	char *hostname;
 	char *boot_id;
 };

@@ -7,6 +7,7 @@
 #include "serve/issue.h"
 #include "serve/wire.h"
 #include "serve/workers.h"
+#include "sys/clock.h"
 #include "sys/log.h"
 
 #define ADDRESS_SIZE 64
@@ -93,20 +94,15 @@ static bool sign(struct job *job, const struct join_request *request,
 	return done;
 }
 
-static bool admit(struct job *job, struct control *control, const struct join_request *request,
-		  struct error *error)
+static bool join_by_token(struct job *job, struct control *control,
+			  const struct join_request *request, const struct pki_key *key,
+			  struct control_joined *ret_joined, struct error *error)
 {
-	CLEANUP(pki_key) struct pki_key *key = NULL;
-	struct issue context = {.pki = job->options->pki};
-	struct control_joined joined = {0};
+	struct issue context = {.pki = job->options->pki, .key = key};
 	char pin[PIN_SIZE];
-	bool done;
 
-	if (!cert_request_check(request->csr_pem, strlen(request->csr_pem), &key, error))
-		return false;
 	pki_key_pin(key, pin);
-	context.key = key;
-	done = control_join(control,
+	return control_join(control,
 			    &(struct control_join_request){
 				    .token = request->token,
 				    .machine_key = pin,
@@ -116,7 +112,64 @@ static bool admit(struct job *job, struct control *control, const struct join_re
 				    .issue = issue,
 				    .issue_context = &context,
 			    },
-			    &joined, error) &&
+			    ret_joined, error);
+}
+
+/* Was it ours, is it for this key, and did it end not too long ago? */
+static bool check_expired(const struct job *job, const char *pem, const struct pki_key *key,
+			  struct wall now, struct cert_node *ret_node, struct error *error)
+{
+	if (!cert_read_node(pem, strlen(pem), ret_node, error) ||
+	    !cert_verify(pem, job->options->pki->node_ca_pem, ret_node->info.not_before, error) ||
+	    !cert_check_key(pem, key, error)) {
+		error->code = ERROR_UNAUTHENTICATED;
+		return error_wrap(error, "the certificate to renew");
+	}
+	if (now.ms <= ret_node->info.not_after.ms + JOIN_RENEW_MS)
+		return true;
+	error_set(error, ERROR_UNAUTHENTICATED,
+		  "the certificate of '%s' expired more than 7 days ago", ret_node->node_id);
+	return error_hint(error, "Join again with a new token.");
+}
+
+static bool join_by_certificate(struct job *job, struct control *control,
+				const struct join_request *request, const struct pki_key *key,
+				struct control_joined *ret_joined, struct error *error)
+{
+	struct issue context = {.pki = job->options->pki, .key = key};
+	struct control_joined joined = {.rejoined = true};
+	struct control_node_identity identity;
+	struct wall now = clock_wall();
+	struct cert_node node;
+	char pin[PIN_SIZE];
+
+	if (!check_expired(job, request->certificate_pem, key, now, &node, error) ||
+	    !control_node_identify(control, node.node_id, &identity, error))
+		return false;
+	pki_key_pin(key, pin);
+	if (!str_equal(pin, identity.machine_key))
+		return error_set(error, ERROR_UNAUTHENTICATED,
+				 "'%s' has joined with another key since", node.node_id);
+	memcpy(joined.node, node.node_id, sizeof joined.node);
+	joined.trust = identity.trust;
+	if (!issue(&context, joined.node, joined.trust, now, &joined.certificate, error))
+		return false;
+	*ret_joined = joined;
+	return true;
+}
+
+static bool admit(struct job *job, struct control *control, const struct join_request *request,
+		  struct error *error)
+{
+	CLEANUP(pki_key) struct pki_key *key = NULL;
+	struct control_joined joined = {0};
+	bool renews = request->token[0] == '\0' && request->certificate_pem;
+	bool done;
+
+	if (!cert_request_check(request->csr_pem, strlen(request->csr_pem), &key, error))
+		return false;
+	done = (renews ? join_by_certificate(job, control, request, key, &joined, error)
+		       : join_by_token(job, control, request, key, &joined, error)) &&
 	       sign(job, request, &joined, error);
 	memcpy(job->node, joined.node, sizeof job->node);
 	job->rejoined = joined.rejoined;

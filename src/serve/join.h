@@ -19,7 +19,8 @@ struct workers;
 #define JOIN_MAX_REFUSED   20
 #define JOIN_REFILL_MS     3000
 #define JOIN_MAX_ADDRESSES 1024 /* remembered; the longest unseen is forgotten */
-#define JOIN_MAX_CALLS     256  /* under way at once */
+#define JOIN_RENEW_MS      ((int64_t)7 * 24 * 60 * 60 * 1000) /* after its end (JOIN-41) */
+#define JOIN_MAX_CALLS     256                                /* under way at once */
 
 /* `pki` is borrowed. */
 struct join_service *join_service_create(struct loop *loop, struct workers *workers,

@@ -76,13 +76,16 @@ static void test_request(void **state)
 	join_request_deinit(&request);
 	free(envelope);
 
+	assert_null(request.certificate_pem);
 	world->request.smbios_uuid = "4c4c4544";
+	world->request.certificate_pem = "old";
 	expect_ok(join_request_seal(&world->request, world->encryption, &envelope, &error), &error);
 	expect_ok(join_request_open(envelope, world->encryption, &request, &error), &error);
 	assert_string_equal(request.smbios_uuid, "4c4c4544");
+	assert_string_equal(request.certificate_pem, "old");
 	join_request_deinit(&request);
 	free(envelope);
-	world->request.smbios_uuid = NULL;
+	world->request.smbios_uuid = world->request.certificate_pem = NULL;
 }
 
 /* proves: JOIN-38 */

@@ -6,6 +6,7 @@
 #include "proto/methods.h"
 #include "rpc/rpc.h"
 #include "serve/wire.h"
+#include "sys/clock.h"
 #include "world.h"
 
 #include <stdio.h>
@@ -197,6 +198,63 @@ static void test_bad_envelopes(void **state)
 	machine_deinit(&machine);
 }
 
+/* What `node` got so long ago, for the machine's key. */
+static void issue_old(struct machine *machine, const struct pki_key *ca_key, int days_ago)
+{
+	const struct pki_folder *pki = &machine->world->pki;
+	const struct wall then = {clock_wall().ms - days_ago * INT64_C(86400000)};
+	CLEANUP(buf) struct buf pem = {0};
+	struct error error;
+
+	expect_ok(cert_issue_node(&(struct cert_issuer){pki->node_ca_pem, ca_key}, machine->key,
+				  NODE, CERT_ROLE_NODE, then, &pem, &error),
+		  &error);
+	free(machine->request.certificate_pem);
+	machine->request.certificate_pem = buf_take_text(&pem);
+}
+
+/* proves: JOIN-41 */
+static void test_expired_certificate(void **state)
+{
+	struct world *world = *state;
+	struct machine machine, other;
+
+	machine_init(&machine, world);
+	machine.request.token[0] = '\0';
+	fake.join_code = ERROR_UNAUTHENTICATED; /* no token would do */
+	ask(&machine);
+	assert_string_equal(rpc_code_name(machine.code), "UNAUTHENTICATED");
+	pki_key_pin(machine.key, fake.machine_key);
+	issue_old(&machine, world->pki.node_ca_key, 36); /* expired 6 days ago */
+	ask(&machine);
+	assert_string_equal(rpc_code_name(machine.code), "OK");
+	assert_string_equal(fake.last_node, NODE);
+	issue_old(&machine, world->pki.node_ca_key, 38);
+	ask(&machine);
+	assert_string_equal(rpc_code_name(machine.code), "UNAUTHENTICATED");
+	assert_non_null(strstr(machine.message, "more than 7 days ago"));
+	assert_non_null(strstr(machine.message, "new token"));
+
+	issue_old(&machine, world->pki.serving_ca_key, 36); /* of another CA */
+	ask(&machine);
+	assert_string_equal(rpc_code_name(machine.code), "UNAUTHENTICATED");
+	assert_non_null(strstr(machine.message, "not trusted"));
+
+	machine_init(&other, world); /* shows the certificate, has not its key */
+	other.request.token[0] = '\0';
+	issue_old(&machine, world->pki.node_ca_key, 36);
+	other.request.certificate_pem = mem_strdup(machine.request.certificate_pem);
+	ask(&other);
+	assert_string_equal(rpc_code_name(other.code), "UNAUTHENTICATED");
+	assert_non_null(strstr(other.message, "another key"));
+	machine_deinit(&other);
+
+	str_copy(fake.machine_key, sizeof fake.machine_key, "sha256/joined again since");
+	ask(&machine);
+	assert_string_equal(rpc_code_name(machine.code), "UNAUTHENTICATED");
+	machine_deinit(&machine);
+}
+
 static void test_oversize(void **state)
 {
 	struct world *world = *state;
@@ -255,6 +313,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_refusals_say_why, world_set_up,
 						world_tear_down),
 		cmocka_unit_test_setup_teardown(test_bad_envelopes, world_set_up, world_tear_down),
+		cmocka_unit_test_setup_teardown(test_expired_certificate, world_set_up,
+						world_tear_down),
 		cmocka_unit_test_setup_teardown(test_oversize, world_set_up, world_tear_down),
 		cmocka_unit_test_setup_teardown(test_rate, world_set_up, world_tear_down),
 		cmocka_unit_test_setup_teardown(test_our_fault_is_not_charged, world_set_up,
