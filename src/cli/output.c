@@ -186,6 +186,7 @@ void output_note(const char *format, ...)
 {
 	va_list args;
 
+	fflush(stdout); /* a remark follows what it is about, also where both go to one place */
 	fputs("note: ", stderr);
 	va_start(args, format);
 	vfprintf(stderr, format, args);

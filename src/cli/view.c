@@ -67,6 +67,16 @@ const char *view_devices(struct arena *arena, const json_t *devices)
 	return keep(arena, &text);
 }
 
+/* "NVIDIA H100 80GB HBM3" is an "H100" in a line. */
+static void add_model(struct buf *out, size_t count, const char *model)
+{
+	const char *name =
+		model && str_starts(model, "NVIDIA ") ? model + strlen("NVIDIA ") : model;
+
+	buf_printf(out, "%s%zu × %.*s", out->length ? ", " : "", count ? count : 1,
+		   name ? (int)strcspn(name, " ") : 3, name ? name : "GPU");
+}
+
 const char *view_gpus(struct arena *arena, const json_t *node)
 {
 	CLEANUP(buf) struct buf text = {0};
@@ -87,8 +97,7 @@ const char *view_gpus(struct arena *arena, const json_t *node)
 			first = i < first ? i : first;
 		}
 		if (first == index)
-			buf_printf(&text, "%s%zu × %s", text.length ? ", " : "", count ? count : 1,
-				   model ? model : "GPU");
+			add_model(&text, count, model);
 	}
 	if (json_is_true(json_object_get(node, "simulated")) && text.length)
 		buf_add_text(&text, " simulated");

@@ -21,8 +21,8 @@ static void test_devices_and_gpus(void **state)
 			       "{\"class\":\"gpu.mig\",\"profile\":\"1g.10gb\","
 			       "\"count\":2}]");
 	CLEANUP(tree)
-	json_t *node = tree("{\"simulated\":true,\"gpus\":[{\"model\":\"H100\"},"
-			    "{\"model\":\"A100\"},{\"model\":\"H100\"}]}");
+	json_t *node = tree("{\"simulated\":true,\"gpus\":[{\"model\":\"NVIDIA H100 80GB HBM3\"},"
+			    "{\"model\":\"A100\"},{\"model\":\"NVIDIA H100 80GB HBM3\"}]}");
 
 	(void)state;
 	assert_string_equal(view_devices(&arena, devices), "1 gpu + 2 gpu.mig 1g.10gb");
