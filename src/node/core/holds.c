@@ -45,17 +45,32 @@ const struct hold *holds_find(const struct holds *holds, const char *allocation)
 	return NULL;
 }
 
+/* The atom of a kubelet id's device name, which is its text with '/' as '_'. */
+static bool id_atom(const char *id, const char *allocation, struct atom *ret_atom)
+{
+	size_t length = (size_t)(allocation - 1 - id);
+	char text[ATOM_TEXT_SIZE];
+	struct error ignored;
+
+	if (length >= sizeof text || memchr(id, '/', length))
+		return false;
+	for (size_t i = 0; i < length; i++)
+		text[i] = id[i] == '_' ? '/' : id[i];
+	text[length] = '\0';
+	return atom_parse(text, ret_atom, &ignored);
+}
+
 bool holds_find_id(const struct holds *holds, const char *id, const struct hold **ret_hold,
 		   const struct hold_device **ret_device)
 {
 	const char *allocation = holds_id_allocation(id);
 	const struct hold *hold = allocation ? holds_find(holds, allocation) : NULL;
+	struct atom atom;
 
-	for (size_t i = 0; hold && i < hold->devices.count; i++) {
-		char own[HOLDS_ID_SIZE];
-
-		holds_device_id(own, &hold->devices.items[i], allocation);
-		if (!str_equal(own, id))
+	if (!hold || !id_atom(id, allocation, &atom))
+		return false;
+	for (size_t i = 0; i < hold->devices.count; i++) {
+		if (!atom_equal(&hold->devices.items[i].atom, &atom))
 			continue;
 		*ret_hold = hold;
 		*ret_device = &hold->devices.items[i];
