@@ -43,6 +43,7 @@ var bcdCases = []Case{
 	{"bcd refuses token files that others could read, and what is no file", "proves: JOIN-8 JOIN-9 JOIN-10", bcdTokenFiles},
 	{"bcd refuses what doesn't match its pins", "proves: JOIN-17 JOIN-19 JOIN-20 JOIN-42", bcdPins},
 	{"bcd fetches the join key, and trusts only its pin", "proves: JOIN-11 JOIN-16 JOIN-19 JOIN-39", bcdWellKnown},
+	{"a node that was off for weeks renews by its key", "proves: JOIN-41", bcdExpired},
 	{"no gateway is a network failure", "proves: JOIN-42", bcdNoGateway},
 }
 
@@ -434,4 +435,95 @@ func bcdNoGateway(w *World) error {
 	}
 	b.Addresses = []string{"127.0.0.1:1", w.B.Gateway} // the next one is tried
 	return b.wants(token, exitJoined, "node_")
+}
+
+// agedCA gives both replicas a certificate of the same node CA key that began a year ago: an authority as old as nodes that expired.
+func (w *World) agedCA() (*x509.Certificate, *ecdsa.PrivateKey, error) {
+	text, err := os.ReadFile(filepath.Join(w.A.home, "pki/node-ca.key"))
+	if err != nil {
+		return nil, nil, err
+	}
+	block, _ := pem.Decode(text)
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, nil, err
+	}
+	key := parsed.(*ecdsa.PrivateKey)
+	ca := &x509.Certificate{SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: "better-compute node CA"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().AddDate(-1, 0, 0), NotAfter: time.Now().AddDate(9, 0, 0), KeyUsage: x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, ca, ca, &key.PublicKey, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	aged := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	for _, r := range []*Replica{w.A, w.B} {
+		if err := r.Stop(syscall.SIGTERM); err != nil {
+			return nil, nil, err
+		}
+		if err := os.WriteFile(filepath.Join(r.home, "pki/node-ca.pem"), aged, 0o644); err != nil {
+			return nil, nil, err
+		}
+		if err := r.Start(); err != nil {
+			return nil, nil, err
+		}
+	}
+	return ca, key, nil
+}
+
+func bcdExpired(w *World) error {
+	ca, caKey, err := w.agedCA()
+	if err != nil {
+		return err
+	}
+	token, _, err := w.Token(1)
+	if err != nil {
+		return err
+	}
+	b := NewBcd(w, w.A)
+	if err := b.wants(token, exitJoined, "node_"); err != nil {
+		return err
+	}
+	b.Addresses = []string{w.B.Gateway}
+	file := filepath.Join(b.path("data"), "node.pem")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	block, _ := pem.Decode(text)
+	good, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return err
+	}
+	expire := func(days int) error {
+		old := &x509.Certificate{SerialNumber: big.NewInt(9), Subject: good.Subject, URIs: good.URIs, KeyUsage: good.KeyUsage, ExtKeyUsage: good.ExtKeyUsage,
+			NotBefore: time.Now().AddDate(0, 0, -30-days), NotAfter: time.Now().AddDate(0, 0, -days)}
+		der, err := x509.CreateCertificate(rand.Reader, old, ca, good.PublicKey, caKey)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600)
+	}
+	if err := expire(8); err != nil {
+		return err
+	}
+	got, err := b.JoinFile("")
+	if err := b.judge(got, err, exitToken, "more than 7 days ago"); err != nil {
+		return err
+	}
+	if err := expire(6); err != nil {
+		return err
+	}
+	got, err = b.JoinFile("")
+	if err := b.judge(got, err, exitJoined, good.Subject.CommonName); err != nil {
+		return err
+	}
+	if text, err = os.ReadFile(file); err != nil {
+		return err
+	}
+	block, _ = pem.Decode(text)
+	fresh, err := x509.ParseCertificate(block.Bytes)
+	if err == nil && time.Until(fresh.NotAfter) < 29*24*time.Hour {
+		err = fmt.Errorf("the new certificate ends %v", fresh.NotAfter)
+	}
+	return err
 }
