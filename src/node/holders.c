@@ -1,9 +1,11 @@
 #include "node/holders.h"
 
+#include "node/core/given.h"
 #include "proto/message.h"
 #include "proto/methods.h"
 #include "proto/podresources.pb-c.h"
 #include "rpc/rpc.h"
+#include "sys/durable.h"
 
 #include <stdio.h>
 
@@ -14,7 +16,7 @@ MESSAGE_TYPE(question, V1__ListPodResourcesRequest, v1__list_pod_resources_reque
 
 struct holders {
 	struct loop *loop;
-	char *path, *address;
+	char *kubelet, *path, *address;
 	holders_fn *fn;
 	void *arg;
 	struct rpc_client *client; /* while a question is under way */
@@ -100,6 +102,46 @@ bool holders_read(const uint8_t *data, size_t length, struct holders_listing *re
 	return true;
 }
 
+static bool is_listed(const struct holders_listing *listing, const char *id)
+{
+	for (size_t i = 0; i < listing->holders.count; i++)
+		if (str_equal(listing->holders.items[i].id, id))
+			return true;
+	return false;
+}
+
+/* The folder goes once nothing of the pod is left; the checkpoint's entry may stay for long. */
+static void add_given(struct holders *holders, const struct given *given)
+{
+	CLEANUP(buf) struct buf folder = {0};
+	struct holder *holder;
+	struct buf name = {0};
+
+	buf_printf(&folder, "%s/pods/%s", holders->kubelet, given->pod);
+	if (is_listed(&holders->listing, given->id) || !durable_stamp(buf_text(&folder)).exists)
+		return;
+	buf_printf(&name, "pod %s (%s)", given->pod, given->container);
+	holder = vec_push(&holders->listing.holders);
+	str_copy(holder->id, sizeof holder->id, given->id);
+	holder->name = buf_take_text(&name);
+}
+
+/* After the listing was made: a pod admitted meanwhile is in one of the two. */
+static bool read_given(struct holders *holders, struct error *error)
+{
+	CLEANUP(buf) struct buf path = {0}, text = {0};
+	CLEANUP(given_list) struct given_list list = {0};
+
+	buf_printf(&path, "%s/" GIVEN_FILE, holders->kubelet);
+	if (!durable_read(buf_text(&path), GIVEN_MAX_FILE, &text, error))
+		return error->code == ERROR_NOT_FOUND; /* it never gave anything */
+	if (!given_parse(buf_text(&text), text.length, &list, error))
+		return false;
+	for (size_t i = 0; i < list.items.count; i++)
+		add_given(holders, &list.items.items[i]);
+	return true;
+}
+
 /* --- asking --- */
 
 static void finish(struct holders *holders)
@@ -130,22 +172,24 @@ static void on_answer(void *arg, const struct rpc_status *status, const uint8_t 
 	holders->error = (struct error){0};
 	if (status->code != RPC_OK)
 		rpc_status_to_error(status, &holders->error);
-	else if (holders_read(data, length, &holders->listing, &holders->error))
+	else if (holders_read(data, length, &holders->listing, &holders->error) &&
+		 read_given(holders, &holders->error))
 		holders->error = (struct error){0};
 	if (holders->error.code != ERROR_NONE)
 		error_wrap(&holders->error, "ask '%s'", holders->path);
 	finish(holders);
 }
 
-struct holders *holders_create(struct loop *loop, const char *socket_path, holders_fn *fn,
-			       void *arg)
+struct holders *holders_create(struct loop *loop, const char *kubelet, holders_fn *fn, void *arg)
 {
 	struct holders *holders = mem_alloc(sizeof *holders);
-	struct buf address = {0};
+	struct buf path = {0}, address = {0};
 
 	holders->loop = loop;
-	holders->path = mem_strdup(socket_path);
-	buf_printf(&address, "unix:%s", socket_path);
+	holders->kubelet = mem_strdup(kubelet);
+	buf_printf(&path, "%s/pod-resources/kubelet.sock", kubelet);
+	holders->path = buf_take_text(&path);
+	buf_printf(&address, "unix:%s", holders->path);
 	holders->address = buf_take_text(&address);
 	holders->fn = fn;
 	holders->arg = arg;
@@ -160,6 +204,7 @@ void holders_destroy(struct holders *holders)
 	rpc_client_destroy(holders->client);
 	loop_defer_destroy(holders->over);
 	holders_listing_deinit(&holders->listing);
+	free(holders->kubelet);
 	free(holders->path);
 	free(holders->address);
 	free(holders);

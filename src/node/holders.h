@@ -1,6 +1,9 @@
 /*
  * holders: which container holds which device, as the kubelet's pod-resources API lists it.
  *
+ * A kubelet that hasn't heard from its API server since it started lists no pods. So whoever stands
+ * in its checkpoint counts too, as long as the pod's folder is there (node/core/given.h).
+ *
  * A listing that failed, was cut short or came late is an error, never "nobody" (REL-14, 53, 54).
  * Threads   the loop's.
  */
@@ -17,7 +20,7 @@
 
 struct holder {
 	char id[HOLDS_ID_SIZE]; /* of the device, as the kubelet knows it */
-	char *name;             /* "namespace/pod (container)" */
+	char *name;             /* "namespace/pod (container)", or "pod UID (container)" */
 };
 
 /* `{0}` is "nobody". */
@@ -33,8 +36,8 @@ struct holders;
  * loop; the question is over then. */
 typedef void holders_fn(void *arg, struct holders_listing *listing, const struct error *error);
 
-struct holders *holders_create(struct loop *loop, const char *socket_path, holders_fn *fn,
-			       void *arg);
+/* `kubelet` is its root folder. */
+struct holders *holders_create(struct loop *loop, const char *kubelet, holders_fn *fn, void *arg);
 void holders_destroy(struct holders *holders); /* fn isn't called any more */
 bool holders_asking(const struct holders *holders);
 void holders_ask(struct holders *holders); /* one question at a time */

@@ -219,7 +219,7 @@ bool node_create(struct loop *loop, const struct config *config, struct identity
 									      : SIMULATED_AUTO,
 							    .slots = config->slots},
 				   node_wake, node);
-	node->holders = holders_create(loop, node->pod_resources_path, release_on_holders, node);
+	node->holders = holders_create(loop, config->kubelet, release_on_holders, node);
 	node->uplink = uplink_create(loop, &(struct uplink_options){.config = config,
 								    .identity = identity,
 								    .wake = node_wake,

@@ -426,6 +426,38 @@ static void test_release_waits_for_the_holder(void **state)
 	releases_deinit(&releases);
 }
 
+/* A kubelet that lists nobody, because it hasn't heard of its pods yet. proves: REL-14 REL-16 */
+static void test_release_waits_for_the_checkpoint(void **state)
+{
+	struct world *world = *state;
+	char id[HOLDS_ID_SIZE], text[512];
+
+	fixture_id(id, fixture_gpu(&world->inventory, 0), ALC_A);
+	snprintf(
+		text, sizeof text,
+		"{\"Data\":{\"PodDeviceEntries\":[{\"PodUID\":\"uid-1\",\"ContainerName\":\"main\","
+		"\"ResourceName\":\"bcd.dev/"
+		"gpu\",\"DeviceIDs\":{\"0\":[\"%s\"]}}]},\"Checksum\":0}",
+		id);
+	start_kubelet(world);
+	start_node(world);
+	wait_registered(world);
+	stop_node(world);
+	write_spec(world, false);
+	write_text(world, "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint", text);
+	assert_int_equal(mkdir(at(world, "var/lib/kubelet/pods"), 0700), 0);
+	assert_int_equal(mkdir(at(world, "var/lib/kubelet/pods/uid-1"), 0700), 0);
+	start_node(world);
+	kubelet_run(world->loop, RELEASE_KUBELET_SETTLE_MS + 3000);
+	assert_int_equal(count_released(world), 0);
+	write_text(world, "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint", "{}");
+	assert_int_equal(rmdir(at(world, "var/lib/kubelet/pods/uid-1")), 0);
+	kubelet_run(world->loop, 2500);
+	assert_int_equal(count_released(world), 0); /* unreadable is held */
+	write_text(world, "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint", text);
+	kubelet_until(world->loop, is_released, world, 3000, "the release is reported");
+}
+
 /* Every kind of damage: never taken as "none pending". proves: REL-30 REL-31 REL-32 REL-42 REL-48
  */
 static void test_unreadable_releases(void **state)
@@ -477,6 +509,7 @@ int main(void)
 		WITH_WORLD(test_restart_of_bcd),
 		WITH_WORLD(test_unreadable_hold),
 		WITH_WORLD(test_release_waits_for_the_holder),
+		WITH_WORLD(test_release_waits_for_the_checkpoint),
 		WITH_WORLD(test_unreadable_releases),
 	};
 

@@ -19,22 +19,23 @@ static void test_reads_who_has_what(void **state)
 	struct error error;
 
 	(void)state;
-	expect_ok(parse(FILE_OF("[" ENTRY(
-				"u-1", "bcd.dev/gpu",
-				"{\"0\":[\"a@x\"],\"1\":[\"b@x\"]}") "," ENTRY("u-2",
-									       "example.com/other",
-									       "7") "," ENTRY("u-3",
-											      "bcd."
-											      "dev/"
-											      "gpu."
-											      "mig",
-											      "{\"-"
-											      "1\":"
-											      "[\"c"
-											      "@y\""
-											      "]}") "]"),
-			&list, &error),
-		  &error);
+	expect_ok(
+		parse(FILE_OF("[" ENTRY(
+			      "u-1", "bcd.dev/gpu",
+			      "{\"0\":[\"a@x\"],\"1\":[\"b@x\"]}") "," ENTRY("u-2",
+									     "example.com/other",
+									     "7") "," ENTRY("u-3",
+											    "bcd."
+											    "dev/"
+											    "gpu."
+											    "mig",
+											    "{\"-"
+											    "1\":"
+											    "[\"c"
+											    "@y\""
+											    "]}") "]"),
+		      &list, &error),
+		&error);
 	assert_int_equal(list.items.count, 3);
 	assert_string_equal(list.items.items[0].pod, "u-1");
 	assert_string_equal(list.items.items[0].id, "a@x");
