@@ -8,6 +8,12 @@ PATH=$PATH:/usr/sbin:/sbin    # runc and ip are there on Debian
 
 die() { echo "error: $1" >&2; [ -z "${2:-}" ] || echo "  $2" >&2; exit 1; }
 
+one_at_a_time() { # waits for another test run's or demo's cluster; the lock is on descriptor 8, not to be inherited
+  mkdir -p "$cache"
+  exec 8> "$cache/run.lock"
+  flock -n 8 || { echo "waiting for another run's cluster" >&2; flock 8; }
+}
+
 # --- what was built, by the hash of what it was built from
 
 hash_of() { { echo "$@"; sha256sum "$@"; } | sha256sum | cut -c1-16; } # FILE… : a key of names and contents

@@ -32,12 +32,14 @@ type Kubelet interface {
 	Inside(name string) (*Inside, error)
 	// DeletePod asks for deletion with a grace period; it does not wait.
 	DeletePod(name string, grace time.Duration) error
-	// Running tells whether the first process of the pod's container is the same as at start (no restart since).
+	// Restarts counts how often the pod's container was started again.
 	Restarts(name string) (int, error)
 
 	// Kill ends the kubelet at once, Start starts it and waits for its socket.
 	Kill() error
 	Start() error
+	// Revive starts it, and what is around it, unless it runs.
+	Revive() error
 
 	// Registrations lists the Register calls that the kubelet got for the resource, oldest first.
 	Registrations(resource string) ([]time.Time, error)

@@ -41,6 +41,13 @@ func (s *StandIn) Start() (err error) {
 	})
 }
 
+func (s *StandIn) Revive() error {
+	if !s.process.Ended() {
+		return nil
+	}
+	return s.Start()
+}
+
 func (s *StandIn) Kill() error {
 	if s.process == nil || s.process.Ended() {
 		return nil

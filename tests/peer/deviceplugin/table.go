@@ -148,6 +148,9 @@ var Table = []Row{
 		DeletePod("running"), DeletePod("next"),
 		KillKubelet(), StartKubelet(),
 		RegistersAgain(gpuResource),
+		// A kubelet forgets the devices of pods that are gone only after it has heard of all pods.
+		StartPod("plain", "", 0),
+		Runs("plain"),
 		StartPod("after", gpuResource, 3),
 		Runs("after"),
 		Given("after", 3, "r"),

@@ -69,10 +69,7 @@ func (w *World) clean() error {
 	if w.second != nil {
 		fail("the second bcd", w.second.End(syscall.SIGKILL))
 	}
-	if _, err := ListHeld(w.K); err != nil {
-		w.K.Kill()
-		fail("the kubelet", w.K.Start())
-	}
+	fail("the kubelet", w.K.Revive())
 	if w.P.serve.Ended() {
 		fail("serve", w.P.StartServe())
 	}

@@ -67,6 +67,19 @@ func productCases(c *cluster, p *dp.Product) []dp.Case {
 	}})
 }
 
+// Revive starts again what a case left dead.
+func (c *cluster) Revive() error {
+	for _, part := range []string{"kube-apiserver", "containerd", "kubelet"} {
+		if c.script("kill", part, "0") == nil {
+			continue
+		}
+		if err := c.script("restart", part); err != nil {
+			return err
+		}
+	}
+	return c.answers().Do(nil)
+}
+
 func (c *cluster) killPart(name string) dp.Step {
 	return dp.Step{Say: "kill -9 " + name, Do: func(*dp.World) error { return c.script("kill", name) }}
 }
