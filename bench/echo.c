@@ -1,4 +1,5 @@
-/* echo: the floor of the bench: sends back what comes in, over a unix socket, and does nothing else. */
+/* echo: the floor of the bench: sends back what comes in, over a unix socket, and does nothing
+ * else. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -89,6 +89,7 @@ static void pods_check(void)
 	}
 }
 
+/* proves: REL-4 */
 static void holds_check(void)
 {
 	vec_each (&seen.holds, const struct used *a) {
@@ -180,6 +181,7 @@ void invariants_holds(void)
 
 /* --- 2, 3 and 4: what is said --- */
 
+/* proves: REL-2 GW-17 */
 static void released_check(const char *allocation)
 {
 	vec_each (&seen.pods, const struct used *pod)

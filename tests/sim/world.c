@@ -180,6 +180,7 @@ static void network_breaks(void)
 		sim_schedule(NULL, (int64_t)sim_below(60000), network_heals, NULL);
 }
 
+/* proves: GW-26 */
 static void spec_comes_late(void)
 {
 	if (world.specs.count < 2)
@@ -450,6 +451,7 @@ static void on_op(void *arg UNUSED)
 
 /* --- the story --- */
 
+/* Every crash point of it ends in the same rest. proves: REL-3 REL-43 */
 static void story_goes_on(void *arg UNUSED)
 {
 	/* Who tells the story waits for whom it needs. */

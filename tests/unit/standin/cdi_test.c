@@ -1,8 +1,8 @@
 #include "standin/cdi.h"
 
+#include "lib/folder.h"
 #include "lib/test.h"
 #include "sys/durable.h"
-#include "lib/folder.h"
 #include "text/tree.h"
 
 static void spec_write(void **state, const char *name, const char *text)
