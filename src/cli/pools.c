@@ -262,7 +262,7 @@ const struct command POOL_COMMANDS[] = {
 		.flags = COMMAND_CREATES | COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = CREATE_OPTIONS,
 		.more = "The policy comes from a JSON file, or from the flags after --policy.",
-		.example = "better-compute pools create h100 --site local --gpu-model H100 "
+		.example = "better-compute pools create h200 --site local --gpu-model H200 "
 			   "--kubernetes\n",
 		.run = create,
 	},
@@ -275,7 +275,7 @@ const struct command POOL_COMMANDS[] = {
 		.max_operands = 1,
 		.names = COMMAND_NAMES_POOLS,
 		.flags = COMMAND_API | COMMAND_OUTPUT,
-		.example = "better-compute pools show h100 -o json\n",
+		.example = "better-compute pools show h200 -o json\n",
 		.run = show,
 	},
 	{
@@ -290,7 +290,7 @@ const struct command POOL_COMMANDS[] = {
 		.options = UPDATE_OPTIONS,
 		.more = "The policy given is the whole new one. Changed taints reach only machines "
 			"that register afterwards.",
-		.example = "better-compute pools update h100 --kubernetes --placement spread\n",
+		.example = "better-compute pools update h200 --kubernetes --placement spread\n",
 		.run = update,
 	},
 	{
@@ -302,7 +302,7 @@ const struct command POOL_COMMANDS[] = {
 		.max_operands = 1,
 		.names = COMMAND_NAMES_POOLS,
 		.flags = COMMAND_CHANGES | COMMAND_ASKS | COMMAND_API | COMMAND_OUTPUT,
-		.example = "better-compute pools archive old-pool --yes\n",
+		.example = "better-compute pools archive h200 --yes\n",
 		.run = archive,
 	},
 	{0},
