@@ -1,8 +1,8 @@
 /*
- * The HTTP API as a stranger meets it, on a database of its own: each line that begins with '>' is
- * "METHOD TARGET", what follows up to the next one is its body. All are asked with an operator's
- * key, in order; "@0" to "@7" stand for the ids that the answers so far had, so that later requests
- * reach what earlier ones made.
+ * The HTTP API as a stranger meets it, on a database that is new each INPUTS_A_DATABASE: each line
+ * that begins with '>' is "METHOD TARGET", what follows up to the next one is its body. All are
+ * asked with an operator's key, in order; "@0" to "@7" stand for the ids that the answers so far
+ * had, so that later requests reach what earlier ones made.
  */
 #include "control/control.h"
 #include "serve/router.h"
@@ -12,7 +12,8 @@
 
 #include <stdio.h>
 
-#define MAX_REQUESTS 8
+#define MAX_REQUESTS      8
+#define INPUTS_A_DATABASE 500 /* making one takes longer than most inputs */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,6 +22,7 @@ struct session {
 	char bearer[CONTROL_KEY_SIZE + 16];
 	char ids[MAX_REQUESTS][ID_SIZE];
 	size_t count; /* requests asked */
+	int number;   /* of the input */
 };
 
 static void keep_id(struct session *session, const struct response *response)
@@ -36,13 +38,17 @@ static void keep_id(struct session *session, const struct response *response)
 static void fill_in(const struct session *session, const char *text, size_t length, struct buf *out)
 {
 	for (size_t i = 0; i < length; i++) {
-		bool is_id = text[i] == '@' && i + 1 < length && text[i + 1] >= '0' &&
-			     text[i + 1] < '0' + MAX_REQUESTS;
+		char what = text[i] == '@' && i + 1 < length ? text[i + 1] : '\0';
 
-		if (is_id)
-			buf_add_text(out, session->ids[text[++i] - '0']);
-		else
+		if (what >= '0' && what < '0' + MAX_REQUESTS) {
+			buf_add_text(out, session->ids[what - '0']);
+			i++;
+		} else if (what == 'u') {
+			buf_printf(out, "%d", session->number);
+			i++;
+		} else {
 			buf_add_char(out, text[i]);
+		}
 	}
 }
 
@@ -98,22 +104,35 @@ static void ask_all(struct session *session, const char *text, size_t length)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static struct store *store;
+static struct session first; /* of a database: connection and key */
+static int inputs;
+
+static void renew_database(void)
 {
-	struct session session = {.control = {.replica = "fuzz"}};
 	char key[CONTROL_KEY_SIZE];
-	struct store *store = NULL;
 	struct error error;
 
 	log_set_level(LOG_ERROR);
+	store_disconnect(first.control.connection);
+	store_destroy(store);
+	first = (struct session){.control = {.replica = "fuzz"}};
 	if (!store_open("sqlite::memory:", &store, &error) ||
-	    !store_connect(store, &session.control.connection, &error) ||
-	    !control_init(&session.control, key, &error))
+	    !store_connect(store, &first.control.connection, &error) ||
+	    !control_init(&first.control, key, &error))
 		abort();
-	snprintf(session.bearer, sizeof session.bearer, "Bearer %s", key);
+	snprintf(first.bearer, sizeof first.bearer, "Bearer %s", key);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct session session;
+
+	if (inputs++ % INPUTS_A_DATABASE == 0)
+		renew_database();
+	session = first;
+	session.number = inputs;
 	if (size > 0)
 		ask_all(&session, (const char *)data, size);
-	store_disconnect(session.control.connection);
-	store_destroy(store);
 	return 0;
 }

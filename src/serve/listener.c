@@ -425,7 +425,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 
 /* --- life --- */
 
-static void log_library(void *cls, const char *format, va_list args)
+static PRINTF(2, 0) void log_library(void *cls, const char *format, va_list args)
 {
 	char text[256];
 
