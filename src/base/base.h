@@ -13,17 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MUST_CHECK          __attribute__((warn_unused_result))
-#define PRINTF(fmt, args)   __attribute__((format(printf, fmt, args)))
-#define NORETURN            __attribute__((noreturn))
-#define UNUSED              __attribute__((unused))
-#define ARRAY_SIZE(array)   (sizeof(array) / sizeof((array)[0]))
+#define MUST_CHECK        __attribute__((warn_unused_result))
+#define PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define NORETURN          __attribute__((noreturn))
+#define UNUSED            __attribute__((unused))
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 /*
  * Scope cleanup: `CLEANUP(buf) struct buf body = {0};` calls buf_cleanup(&body) at the scope's
  * end. Ownership leaves a scope by TAKE(pointer), which leaves NULL behind.
  */
-#define CLEANUP(name)     __attribute__((cleanup(name##_cleanup)))
+#define CLEANUP(name) __attribute__((cleanup(name##_cleanup)))
 #define TAKE(pointer)                                                                              \
 	__extension__({                                                                            \
 		__typeof__(pointer) *take_from_ = &(pointer);                                      \

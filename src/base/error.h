@@ -42,7 +42,7 @@ enum error_code {
 struct error {
 	enum error_code code;
 	int os;                       /* errno, or 0 */
-	char field[ERROR_FIELD_SIZE]; /* the input's field, such as "devices[0].count"; "" if none */
+	char field[ERROR_FIELD_SIZE]; /* the input's field: "devices[0].count"; "" if none */
 	char what[ERROR_WHAT_SIZE];
 	char hint[ERROR_HINT_SIZE]; /* "" if none */
 };

@@ -49,7 +49,7 @@ static inline size_t vec_zeroed_(void *items, size_t index, size_t size)
 
 #define vec_remove(vec, index)                                                                     \
 	(memmove(&(vec)->items[index], &(vec)->items[(index) + 1],                                 \
-		 ((vec)->count - (index)-1) * sizeof *(vec)->items),                               \
+		 ((vec)->count - (index) - 1) * sizeof *(vec)->items),                             \
 	 (void)(vec)->count--)
 
 #define vec_clear(vec) ((void)((vec)->count = 0))

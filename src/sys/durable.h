@@ -68,9 +68,9 @@ enum durable_kind {
 struct durable_step {
 	enum durable_kind kind;
 	char *path;
-	char *to;         /* DURABLE_RENAME */
-	struct buf data;  /* DURABLE_REPLACE */
-	mode_t mode;      /* DURABLE_REPLACE */
+	char *to;        /* DURABLE_RENAME */
+	struct buf data; /* DURABLE_REPLACE */
+	mode_t mode;     /* DURABLE_REPLACE */
 };
 
 struct durable_steps {

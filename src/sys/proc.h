@@ -17,7 +17,7 @@ struct proc_options {
 	const char *file;        /* an absolute path */
 	char *const *argv;       /* NULL-ended; no secrets */
 	char *const *env;        /* NULL-ended, or NULL for the parent's */
-	const char *output_path; /* stdout and stderr are appended here (0600); NULL inherits both */
+	const char *output_path; /* stdout and stderr are appended here (0600); NULL keeps both */
 	const char *working_folder; /* NULL keeps the parent's */
 };
 
