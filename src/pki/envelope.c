@@ -46,39 +46,27 @@ void join_nonce(char out[JOIN_NONCE_SIZE])
 	out[JOIN_NONCE_SIZE - 1] = '\0';
 }
 
-/* --- JSON in and out --- */
+/* --- members --- */
 
-static void set(json_t *object, const char *name, json_t *value)
-{
-	if (!value || json_object_set_new(object, name, value) != 0)
-		abort(); /* out of memory, or text that isn't UTF-8: callers check that */
-}
-
-/* A member that must be text of at most `max` bytes; an absent one is NULL unless `needed`. */
-static bool get_text(const json_t *object, const char *name, size_t max, bool needed,
-		     const char **ret_text, struct error *error)
-{
-	const json_t *value = json_object_get(object, name);
-
-	if (!value && !needed) {
-		*ret_text = NULL;
-		return true;
-	}
-	if (!json_is_string(value))
-		return error_field(error, name, "must be text");
-	if (json_string_length(value) > max)
-		return error_field(error, name, "is over %zu bytes", max);
-	*ret_text = json_string_value(value);
-	return true;
-}
-
-/* The same, kept: `*slot` is the holder's to free. */
-static bool keep_text(const json_t *object, const char *name, size_t max, bool needed, char **slot,
-		      struct error *error)
+/* Text that is kept: `*slot` is the holder's to free. */
+static bool keep_text(const json_t *object, const char *name, const char *path, size_t max,
+		      char **slot, struct error *error)
 {
 	const char *text;
 
-	if (!get_text(object, name, max, needed, &text, error))
+	if (!tree_get_text(object, name, path, max, &text, error))
+		return false;
+	*slot = mem_strdup(text);
+	return true;
+}
+
+/* The same for a member that may be absent: `*slot` stays NULL. */
+static bool keep_optional(const json_t *object, const char *name, const char *path, size_t max,
+			  char **slot, struct error *error)
+{
+	const char *text = NULL;
+
+	if (!tree_opt_string(object, name, path, max, &text, error))
 		return false;
 	*slot = mem_strdup(text);
 	return true;
@@ -86,18 +74,16 @@ static bool keep_text(const json_t *object, const char *name, size_t max, bool n
 
 static bool check_version(const json_t *object, struct error *error)
 {
-	const json_t *version = json_object_get(object, "version");
+	int64_t version;
 
-	if (!json_is_integer(version) || json_integer_value(version) != 1)
-		return error_field(error, "version", "must be 1");
-	return true;
+	return tree_get_int(object, "version", "", 1, 1, &version, error);
 }
 
 static bool read_nonce(const json_t *object, char out[JOIN_NONCE_SIZE], struct error *error)
 {
 	const char *nonce;
 
-	if (!get_text(object, "nonce", JOIN_NONCE_SIZE - 1, true, &nonce, error))
+	if (!tree_get_string(object, "nonce", "", JOIN_NONCE_SIZE - 1, &nonce, error))
 		return false;
 	if (strlen(nonce) != JOIN_NONCE_SIZE - 1)
 		return error_field(error, "nonce", "must be %d characters", JOIN_NONCE_SIZE - 1);
@@ -111,7 +97,7 @@ static bool read_nonce(const json_t *object, char out[JOIN_NONCE_SIZE], struct e
 static bool split(const char *envelope, const char *const *names, size_t count, json_t **ret_parts,
 		  struct error *error)
 {
-	CLEANUP(ossl_json) json_t *parts = json_object();
+	CLEANUP(tree) json_t *parts = json_object();
 	const char *at = envelope;
 
 	if (strnlen(envelope, JOIN_ENVELOPE_MAX + 1) > JOIN_ENVELOPE_MAX)
@@ -124,7 +110,7 @@ static bool split(const char *envelope, const char *const *names, size_t count, 
 		if (length == 0 || at[length] != (i + 1 < count ? '.' : '\0'))
 			return error_set(error, ERROR_INVALID_INPUT,
 					 "the envelope is not %zu parts of base64url", count);
-		set(parts, names[i], json_stringn(at, length));
+		tree_set(parts, names[i], json_stringn(at, length));
 		at += length + 1;
 	}
 	*ret_parts = TAKE(parts);
@@ -151,7 +137,7 @@ static bool read_header(const json_t *parts, const char *const *allowed, size_t 
 	const json_t *encoded = json_object_get(parts, "protected");
 	size_t length = jose_b64_dec(encoded, NULL, 0);
 	CLEANUP(buf) struct buf text = {0};
-	CLEANUP(ossl_json) json_t *header = NULL;
+	CLEANUP(tree) json_t *header = NULL;
 	const char *name;
 	json_t *value;
 
@@ -209,26 +195,18 @@ static json_t *request_json(const struct join_request *request)
 {
 	json_t *json = json_object(), *machine = json_object();
 
-	set(json, "version", json_integer(1));
-	set(json, "nonce", json_string(request->nonce));
-	set(json, "token", json_string(request->token));
-	set(json, "csr", json_string(request->csr_pem));
+	tree_set(json, "version", json_integer(1));
+	tree_set(json, "nonce", tree_string(request->nonce));
+	tree_set(json, "token", tree_string(request->token));
+	tree_set(json, "csr", tree_string(request->csr_pem));
 	if (request->certificate_pem)
-		set(json, "certificate", json_string(request->certificate_pem));
-	if (request->smbios_uuid)
-		set(machine, "smbiosUuid", json_string(request->smbios_uuid));
-	set(machine, "hostname", json_string(request->hostname));
-	set(machine, "bootId", json_string(request->boot_id));
-	set(json, "machine", machine);
+		tree_set(json, "certificate", tree_string(request->certificate_pem));
+	if (request->smbios_uuid && *request->smbios_uuid)
+		tree_set(machine, "smbiosUuid", tree_string(request->smbios_uuid));
+	tree_set(machine, "hostname", tree_string(request->hostname));
+	tree_set(machine, "bootId", tree_string(request->boot_id));
+	tree_set(json, "machine", machine);
 	return json;
-}
-
-/* What the machine says of itself comes from files: JSON takes only UTF-8. */
-static bool check_utf8(const char *text, const char *field, struct error *error)
-{
-	CLEANUP(ossl_json) json_t *string = json_string(text);
-
-	return string || error_field(error, field, "is not UTF-8");
 }
 
 /* Wraps a content key for `key`, and moves what that put beside the protected header into it: the
@@ -236,7 +214,7 @@ static bool check_utf8(const char *text, const char *field, struct error *error)
 static bool wrap_content_key(jose_cfg_t *cfg, json_t *jwe, const struct pki_key *key, json_t *cek,
 			     struct error *error)
 {
-	CLEANUP(ossl_json) json_t *jwk = NULL;
+	CLEANUP(tree) json_t *jwk = NULL;
 	json_t *epk;
 
 	if (!ossl_key_json(key, false, &jwk, error))
@@ -254,26 +232,20 @@ bool join_request_seal(const struct join_request *request, const struct pki_key 
 		       char **ret_envelope, struct error *error)
 {
 	CLEANUP(jose_cfg_ref) jose_cfg_t *cfg = quiet();
-	CLEANUP(ossl_json) json_t *plain = NULL;
-	CLEANUP(ossl_json) json_t *jwe = json_object();
-	CLEANUP(ossl_json) json_t *cek = json_object();
+	CLEANUP(tree) json_t *plain = request_json(request);
+	CLEANUP(tree) json_t *jwe = json_object();
+	CLEANUP(tree) json_t *cek = json_object();
 	json_t *header;
 	char id[PKI_KEY_ID_SIZE];
 	char *text;
 	bool done;
 
-	if (!check_utf8(request->token, "token", error) ||
-	    !check_utf8(request->hostname, "machine.hostname", error) ||
-	    (request->smbios_uuid &&
-	     !check_utf8(request->smbios_uuid, "machine.smbiosUuid", error)))
-		return error_wrap(error, "join request");
-	plain = request_json(request);
 	pki_key_id(encryption_key, id);
 	header = json_object();
-	set(header, "alg", json_string(JWE_ALGORITHM));
-	set(header, "enc", json_string(JWE_ENCRYPTION));
-	set(header, "kid", json_string(id));
-	set(jwe, "protected", header);
+	tree_set(header, "alg", tree_string(JWE_ALGORITHM));
+	tree_set(header, "enc", tree_string(JWE_ENCRYPTION));
+	tree_set(header, "kid", tree_string(id));
+	tree_set(jwe, "protected", header);
 	if (!wrap_content_key(cfg, jwe, encryption_key, cek, error))
 		return false;
 	text = json_dumps(plain, JSON_COMPACT);
@@ -290,19 +262,19 @@ bool join_request_seal(const struct join_request *request, const struct pki_key 
 
 static bool request_read(const json_t *json, struct join_request *request, struct error *error)
 {
-	const json_t *machine = json_object_get(json, "machine");
+	json_t *machine;
 
-	if (!check_version(json, error) || !read_nonce(json, request->nonce, error) ||
-	    !keep_text(json, "token", TOKEN_MAX, true, &request->token, error) ||
-	    !keep_text(json, "csr", PKI_PEM_MAX, true, &request->csr_pem, error) ||
-	    !keep_text(json, "certificate", PKI_PEM_MAX, false, &request->certificate_pem, error))
-		return false;
-	if (!json_is_object(machine))
-		return error_field(error, "machine", "must be an object");
-	return keep_text(machine, "smbiosUuid", JOIN_FACT_MAX, false, &request->smbios_uuid,
+	return check_version(json, error) && read_nonce(json, request->nonce, error) &&
+	       keep_text(json, "token", "", TOKEN_MAX, &request->token, error) &&
+	       keep_text(json, "csr", "", PKI_PEM_MAX, &request->csr_pem, error) &&
+	       keep_optional(json, "certificate", "", PKI_PEM_MAX, &request->certificate_pem,
+			     error) &&
+	       tree_get_object(json, "machine", "", &machine, error) &&
+	       keep_optional(machine, "smbiosUuid", "machine", JOIN_FACT_MAX, &request->smbios_uuid,
+			     error) &&
+	       keep_text(machine, "hostname", "machine", JOIN_FACT_MAX, &request->hostname,
 			 error) &&
-	       keep_text(machine, "hostname", JOIN_FACT_MAX, true, &request->hostname, error) &&
-	       keep_text(machine, "bootId", JOIN_FACT_MAX, true, &request->boot_id, error);
+	       keep_text(machine, "bootId", "machine", JOIN_FACT_MAX, &request->boot_id, error);
 }
 
 /* The plaintext of a JWE whose header was checked; NULL when it isn't for this key or was changed.
@@ -310,7 +282,7 @@ static bool request_read(const json_t *json, struct join_request *request, struc
 static char *decrypt(const json_t *jwe, const struct pki_key *key, size_t *ret_length)
 {
 	CLEANUP(jose_cfg_ref) jose_cfg_t *cfg = quiet();
-	CLEANUP(ossl_json) json_t *jwk = NULL;
+	CLEANUP(tree) json_t *jwk = NULL;
 	struct error ignored;
 
 	if (!ossl_key_json(key, true, &jwk, &ignored))
@@ -321,9 +293,9 @@ static char *decrypt(const json_t *jwe, const struct pki_key *key, size_t *ret_l
 bool join_request_open(const char *envelope, const struct pki_key *encryption_key,
 		       struct join_request *ret_request, struct error *error)
 {
-	CLEANUP(ossl_json) json_t *jwe = NULL;
-	CLEANUP(ossl_json) json_t *header = NULL;
-	CLEANUP(ossl_json) json_t *json = NULL;
+	CLEANUP(tree) json_t *jwe = NULL;
+	CLEANUP(tree) json_t *header = NULL;
+	CLEANUP(tree) json_t *json = NULL;
 	struct join_request request = {0};
 	size_t length = 0;
 	char *plain;
@@ -371,15 +343,15 @@ static json_t *answer_json(const struct join_answer *answer)
 {
 	json_t *json = json_object(), *gateway = json_object();
 
-	set(json, "version", json_integer(1));
-	set(json, "nonce", json_string(answer->nonce));
-	set(json, "nodeId", json_string(answer->node_id));
-	set(json, "trust", json_string(answer->trust));
-	set(json, "certificate", json_string(answer->certificate_pem));
-	set(gateway, "address", json_string(answer->gateway_address));
-	set(gateway, "serverName", json_string(answer->gateway_server_name));
-	set(json, "gateway", gateway);
-	set(json, "rejoined", json_boolean(answer->rejoined));
+	tree_set(json, "version", json_integer(1));
+	tree_set(json, "nonce", tree_string(answer->nonce));
+	tree_set(json, "nodeId", tree_string(answer->node_id));
+	tree_set(json, "trust", tree_string(answer->trust));
+	tree_set(json, "certificate", tree_string(answer->certificate_pem));
+	tree_set(gateway, "address", tree_string(answer->gateway_address));
+	tree_set(gateway, "serverName", tree_string(answer->gateway_server_name));
+	tree_set(json, "gateway", gateway);
+	tree_set(json, "rejoined", json_boolean(answer->rejoined));
 	return json;
 }
 
@@ -387,20 +359,20 @@ bool join_answer_sign(const struct join_answer *answer, const struct pki_key *si
 		      char **ret_envelope, struct error *error)
 {
 	CLEANUP(jose_cfg_ref) jose_cfg_t *cfg = quiet();
-	CLEANUP(ossl_json) json_t *payload = answer_json(answer);
-	CLEANUP(ossl_json) json_t *jws = json_object();
-	CLEANUP(ossl_json) json_t *signature = json_object();
-	CLEANUP(ossl_json) json_t *private = NULL;
+	CLEANUP(tree) json_t *payload = answer_json(answer);
+	CLEANUP(tree) json_t *jws = json_object();
+	CLEANUP(tree) json_t *signature = json_object();
+	CLEANUP(tree) json_t *private = NULL;
 	json_t *header, *public;
 
 	if (!ossl_key_json(signing_key, true, &private, error) ||
 	    !ossl_key_json(signing_key, false, &public, error))
 		return false;
 	header = json_object();
-	set(header, "alg", json_string(JWS_ALGORITHM));
-	set(header, "jwk", public);
-	set(signature, "protected", header);
-	set(jws, "payload", jose_b64_enc_dump(payload));
+	tree_set(header, "alg", tree_string(JWS_ALGORITHM));
+	tree_set(header, "jwk", public);
+	tree_set(signature, "protected", header);
+	tree_set(jws, "payload", jose_b64_enc_dump(payload));
 	if (!jose_jws_sig(cfg, jws, signature, private))
 		return error_set(error, ERROR_INTERNAL, "sign the join answer");
 	*ret_envelope = compact(jws, jws_parts, JWS_PARTS);
@@ -409,33 +381,30 @@ bool join_answer_sign(const struct join_answer *answer, const struct pki_key *si
 
 static bool answer_read(const json_t *json, struct join_answer *answer, struct error *error)
 {
-	const json_t *gateway = json_object_get(json, "gateway");
-	const json_t *rejoined = json_object_get(json, "rejoined");
 	const char *node_id;
+	json_t *gateway;
 
 	if (!check_version(json, error) || !read_nonce(json, answer->nonce, error) ||
-	    !get_text(json, "nodeId", ID_SIZE - 1, true, &node_id, error) ||
-	    !keep_text(json, "trust", JOIN_FACT_MAX, true, &answer->trust, error) ||
-	    !keep_text(json, "certificate", PKI_PEM_MAX, true, &answer->certificate_pem, error))
+	    !tree_get_string(json, "nodeId", "", ID_SIZE - 1, &node_id, error))
 		return false;
 	if (!id_valid(node_id, "node"))
 		return error_field(error, "nodeId", "is not a node's id");
 	str_copy(answer->node_id, ID_SIZE, node_id);
-	if (!json_is_object(gateway))
-		return error_field(error, "gateway", "must be an object");
-	if (!json_is_boolean(rejoined))
-		return error_field(error, "rejoined", "must be true or false");
-	answer->rejoined = json_is_true(rejoined);
-	return keep_text(gateway, "address", ADDRESS_MAX, true, &answer->gateway_address, error) &&
-	       keep_text(gateway, "serverName", ADDRESS_MAX, true, &answer->gateway_server_name,
-			 error);
+	return keep_text(json, "trust", "", JOIN_FACT_MAX, &answer->trust, error) &&
+	       keep_text(json, "certificate", "", PKI_PEM_MAX, &answer->certificate_pem, error) &&
+	       tree_get_bool(json, "rejoined", "", &answer->rejoined, error) &&
+	       tree_get_object(json, "gateway", "", &gateway, error) &&
+	       keep_text(gateway, "address", "gateway", ADDRESS_MAX, &answer->gateway_address,
+			 error) &&
+	       keep_text(gateway, "serverName", "gateway", ADDRESS_MAX,
+			 &answer->gateway_server_name, error);
 }
 
 /* The signer's key stands in the header; its pin decides whether it counts, then its signature. */
 static bool check_signature(const json_t *jws, const struct pin_list *pins, struct error *error)
 {
 	CLEANUP(jose_cfg_ref) jose_cfg_t *cfg = quiet();
-	CLEANUP(ossl_json) json_t *header = NULL;
+	CLEANUP(tree) json_t *header = NULL;
 	CLEANUP(pki_key) struct pki_key *signer = NULL;
 	const json_t *jwk;
 	char pin[PIN_SIZE];
@@ -459,8 +428,8 @@ static bool check_signature(const json_t *jws, const struct pin_list *pins, stru
 bool join_answer_verify(const char *envelope, const struct pin_list *signing_pins,
 			const char *nonce, struct join_answer *ret_answer, struct error *error)
 {
-	CLEANUP(ossl_json) json_t *jws = NULL;
-	CLEANUP(ossl_json) json_t *json = NULL;
+	CLEANUP(tree) json_t *jws = NULL;
+	CLEANUP(tree) json_t *json = NULL;
 	CLEANUP(buf) struct buf payload = {0};
 	struct join_answer answer = {0};
 	const json_t *encoded;

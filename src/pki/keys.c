@@ -2,7 +2,6 @@
 
 #include "pki/ossl.h"
 
-#include <jansson.h>
 #include <jose/jwk.h>
 #include <jose/openssl.h>
 #include <openssl/core_names.h>
@@ -154,7 +153,7 @@ bool ossl_key_from_json(const json_t *jwk, enum pki_use use, struct pki_key **re
 bool pki_key_from_jwk(const char *text, size_t length, enum pki_use use, struct pki_key **ret_key,
 		      struct error *error)
 {
-	CLEANUP(ossl_json) json_t *jwk = NULL;
+	CLEANUP(tree) json_t *jwk = NULL;
 
 	return ossl_json_read(text, length, PKI_JWK_MAX, "JWK", &jwk, error) &&
 	       ossl_key_from_json(jwk, use, ret_key, error);
@@ -177,23 +176,16 @@ bool ossl_key_json(const struct pki_key *key, bool with_private, json_t **ret_jw
 bool pki_key_to_jwk(const struct pki_key *key, enum pki_use use, bool with_private,
 		    struct buf *ret_json, struct error *error)
 {
-	CLEANUP(ossl_json) json_t *jwk = NULL;
+	CLEANUP(tree) json_t *jwk = NULL;
 	char id[PKI_KEY_ID_SIZE];
-	char *text;
 
 	if (!ossl_key_json(key, with_private, &jwk, error))
 		return false;
 	pki_key_id(key, id);
-	if (json_object_set_new(jwk, "alg", json_string(jwk_uses[use].algorithm)) != 0 ||
-	    json_object_set_new(jwk, "use", json_string(jwk_uses[use].use)) != 0 ||
-	    json_object_set_new(jwk, "kid", json_string(id)) != 0)
-		abort();
-	text = json_dumps(jwk, JSON_COMPACT | JSON_SORT_KEYS);
-	if (!text)
-		abort();
-	buf_add_text(ret_json, text);
-	OPENSSL_cleanse(text, strlen(text));
-	free(text);
+	tree_set(jwk, "alg", tree_string(jwk_uses[use].algorithm));
+	tree_set(jwk, "use", tree_string(jwk_uses[use].use));
+	tree_set(jwk, "kid", tree_string(id));
+	tree_dump_canonical(ret_json, jwk);
 	return true;
 }
 
@@ -212,8 +204,8 @@ void pki_key_pin(const struct pki_key *key, char out[PIN_SIZE])
 
 void pki_key_id(const struct pki_key *key, char out[PKI_KEY_ID_SIZE])
 {
-	CLEANUP(ossl_json) json_t *jwk = jose_openssl_jwk_from_EVP_PKEY(NULL, key->pkey);
-	CLEANUP(ossl_json) json_t *thumbprint = jose_jwk_thp(NULL, jwk, "S256");
+	CLEANUP(tree) json_t *jwk = jose_openssl_jwk_from_EVP_PKEY(NULL, key->pkey);
+	CLEANUP(tree) json_t *thumbprint = jose_jwk_thp(NULL, jwk, "S256");
 
 	if (!thumbprint || !str_copy(out, PKI_KEY_ID_SIZE, json_string_value(thumbprint)))
 		abort(); /* out of memory, as above */

@@ -35,22 +35,12 @@ BIO *ossl_bio_of(const void *data, size_t length)
 bool ossl_json_read(const char *text, size_t length, size_t max, const char *thing,
 		    json_t **ret_json, struct error *error)
 {
-	json_error_t where;
-	json_t *json;
+	CLEANUP(tree) json_t *json = NULL;
 
-	if (length > max)
-		return error_set(error, ERROR_INVALID_INPUT, "the %s is over %zu bytes", thing,
-				 max);
-	json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where);
-	/* The library's own message could quote a secret: only the place is told. */
-	if (!json)
-		return error_set(error, ERROR_INVALID_INPUT,
-				 "the %s is not JSON (line %d, column %d)", thing, where.line,
-				 where.column);
-	if (!json_is_object(json)) {
-		json_decref(json);
-		return error_set(error, ERROR_INVALID_INPUT, "the %s is not a JSON object", thing);
-	}
-	*ret_json = json;
+	if (!tree_parse(text, length, max, thing, &json, error))
+		return false;
+	if (!json_is_object(json))
+		return error_set(error, ERROR_INVALID_INPUT, "%s: not a JSON object", thing);
+	*ret_json = TAKE(json);
 	return true;
 }

@@ -6,13 +6,12 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "pki/keys.h"
+#include "text/tree.h"
 
-#include <jansson.h>
 #include <openssl/bio.h>
 #include <openssl/evp.h>
 #include <openssl/x509.h>
 
-DEFINE_CLEANUP(ossl_json, json_t *, json_decref)
 DEFINE_CLEANUP(ossl_pkey, EVP_PKEY *, EVP_PKEY_free)
 DEFINE_CLEANUP(ossl_pkey_ctx, EVP_PKEY_CTX *, EVP_PKEY_CTX_free)
 DEFINE_CLEANUP(ossl_bio, BIO *, BIO_free_all)
@@ -36,8 +35,7 @@ MUST_CHECK bool ossl_key_json(const struct pki_key *key, bool with_private, json
 MUST_CHECK bool ossl_key_from_json(const json_t *jwk, enum pki_use use, struct pki_key **ret_key,
 				   struct error *error);
 
-/* One JSON object: no duplicate members, no trailing text, at most `max` bytes. INVALID_INPUT that
- * says what `thing` it was. */
+/* tree_parse(), and the root must be an object. */
 MUST_CHECK bool ossl_json_read(const char *text, size_t length, size_t max, const char *thing,
 			       json_t **ret_json, struct error *error);
 
