@@ -30,6 +30,11 @@ size_t admission_requested(const struct pods *pods, const char *resource)
 	return requested;
 }
 
+static struct manager_hold *hold_of(struct admission *admission, const struct pod *pod)
+{
+	return manager_hold_find(admission->manager, pod->uid, pod->container, pod->resource);
+}
+
 static void decide(struct admission *admission, struct pod *pod, enum pod_phase phase,
 		   const char *reason, const char *message)
 {
@@ -76,8 +81,7 @@ static void container_make(struct admission *admission, struct pod *pod)
 {
 	static const V1beta1__ContainerAllocateResponse nothing =
 		V1BETA1__CONTAINER_ALLOCATE_RESPONSE__INIT;
-	struct manager_hold *hold =
-		manager_hold_find(admission->manager, pod->uid, pod->container, pod->resource);
+	struct manager_hold *hold = hold_of(admission, pod);
 	CLEANUP(message) V1beta1__ContainerAllocateResponse *response = NULL;
 	struct error error;
 	if (hold && !container_response_unpack(hold->response.data, hold->response.length,
@@ -107,6 +111,8 @@ static void container_make(struct admission *admission, struct pod *pod)
 
 static void refuse(struct admission *admission, struct pod *pod, const char *message)
 {
+	manager_pod_remove(admission->manager, pod->uid);
+	admission->handlers->on_held(admission->arg);
 	decide(admission, pod, POD_FAILED, "UnexpectedAdmissionError", message);
 }
 
@@ -179,8 +185,12 @@ static void on_preferred(void *arg, const struct rpc_status *status, const struc
 static void admit(struct admission *admission, struct pod *pod)
 {
 	struct error error;
-	if (pod->count == 0 ||
-	    manager_hold_find(admission->manager, pod->uid, pod->container, pod->resource)) {
+	struct manager_hold *hold = hold_of(admission, pod);
+	if (hold && !manager_hold_is_healthy(admission->manager, hold)) {
+		refuse(admission, pod, "previously allocated devices are no longer healthy");
+		return;
+	}
+	if (hold || pod->count == 0) {
 		container_make(admission, pod);
 		return;
 	}
@@ -202,8 +212,8 @@ static void admit(struct admission *admission, struct pod *pod)
 
 static bool fits(struct admission *admission, const struct pod *pod, char *why, size_t why_size)
 {
-	if (pod->bound || pod->count == 0)
-		return true;
+	if (pod->bound || pod->count == 0 || hold_of(admission, pod))
+		return true; /* no scheduler was asked, or it has placed the pod already */
 	struct manager_resource *resource = manager_find(admission->manager, pod->resource);
 	size_t allocatable = 0;
 	if (resource)

@@ -18,7 +18,7 @@ struct admission;
 struct admission_handlers {
 	/* A pod's phase or reason was decided. From inside admission_turn() or a callback. */
 	void (*on_decided)(void *arg, struct pod *pod);
-	/* The manager has a new hold: to be on disk before the container is made. */
+	/* A hold came or went: to be on disk before the container is made. */
 	void (*on_held)(void *arg);
 };
 

@@ -256,6 +256,18 @@ void manager_hold_add(struct manager *manager, const char *pod, const char *cont
 	}
 }
 
+bool manager_hold_is_healthy(struct manager *manager, const struct manager_hold *hold)
+{
+	struct manager_resource *resource = manager_find(manager, hold->resource);
+	vec_each (&hold->devices, const struct manager_device *held) {
+		struct manager_device *device =
+			resource ? device_find(&resource->devices, held->id) : NULL;
+		if (!device || !device->healthy)
+			return false;
+	}
+	return true;
+}
+
 void manager_pod_remove(struct manager *manager, const char *pod)
 {
 	for (size_t i = manager->holds.count; i-- > 0;) {

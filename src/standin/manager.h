@@ -103,6 +103,8 @@ void manager_choose(const struct manager_ids *available, const struct manager_id
 void manager_hold_add(struct manager *manager, const char *pod, const char *container,
 		      const char *resource, const struct manager_ids *ids, const void *response,
 		      size_t response_length);
+/* Are all of its devices offered and healthy? */
+bool manager_hold_is_healthy(struct manager *manager, const struct manager_hold *hold);
 void manager_pod_remove(struct manager *manager, const char *pod);
 
 /* Is it a name that a plugin may register: "domain/name", not one of Kubernetes's own? */

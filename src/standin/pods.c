@@ -164,10 +164,13 @@ static bool stored_parse(json_t *from, struct pod *pod, struct error *error)
 static bool list_parse(json_t *root, struct pods *pods, struct error *error)
 {
 	int64_t version;
+	const char *boot;
 	json_t *list, *item;
 	if (!tree_get_int(root, "version", "", PODS_VERSION, PODS_VERSION, &version, error) ||
+	    !tree_get_text(root, "bootId", "", PODS_BOOT_SIZE - 1, &boot, error) ||
 	    !tree_get_array(root, "pods", "", PODS_MAX, &list, error))
 		return false;
+	str_copy(pods->boot, sizeof pods->boot, boot);
 	for (size_t i = 0; i < json_array_size(list); i++)
 		if (!tree_item_object(list, i, "pods", "", &item, error) ||
 		    !stored_parse(item, vec_push(&pods->list), error))
@@ -214,6 +217,8 @@ void pods_format(const struct pods *pods, struct buf *out)
 	json_t *list = json_array();
 	vec_each (&pods->list, const struct pod *pod)
 		tree_append(list, pod_pack(pod, stored_names[pod->phase]));
-	CLEANUP(tree) json_t *root = json_pack("{s:i, s:o}", "version", PODS_VERSION, "pods", list);
+	CLEANUP(tree)
+	json_t *root = json_pack("{s:i, s:s, s:o}", "version", PODS_VERSION, "bootId", pods->boot,
+				 "pods", list);
 	tree_dump_pretty(out, root);
 }

@@ -44,8 +44,11 @@ struct pod {
 			  NULL until it ran */
 };
 
+#define PODS_BOOT_SIZE 40
+
 struct pods {
-	VEC(struct pod) list; /* in the order asked for */
+	VEC(struct pod) list;      /* in the order asked for */
+	char boot[PODS_BOOT_SIZE]; /* the boot that their containers run in */
 };
 void pods_deinit(struct pods *pods);
 

@@ -129,13 +129,28 @@ static void checkpoint_load(struct standin *standin)
 		log_failure(LOG_ERROR, "checkpoint", &error, "no pod is known to hold a device");
 }
 
+/* Containers end with their boot: what ran is to be admitted again, with what it holds. */
+static void pods_follow_boot(struct pods *pods)
+{
+	char boot[CLOCK_BOOT_ID_SIZE];
+	clock_boot_id(boot);
+	vec_each (&pods->list, struct pod * pod)
+		if (pod_active(pod) && !str_equal(pods->boot, boot))
+			pod_set(pod, POD_PENDING, "Restarting", "the machine was started anew");
+	str_copy(pods->boot, sizeof pods->boot, boot);
+}
+
 static bool pods_load(struct standin *standin, struct error *error)
 {
 	CLEANUP(buf) struct buf text = {0};
-	if (!durable_read(standin->pods_file, PODS_MAX_SIZE, &text, error))
-		return error->code == ERROR_NOT_FOUND;
-	return pods_parse(text.data, text.length, &standin->pods, error) ||
-	       error_wrap(error, "read '%s'", standin->pods_file);
+	if (durable_read(standin->pods_file, PODS_MAX_SIZE, &text, error)) {
+		if (!pods_parse(text.data, text.length, &standin->pods, error))
+			return error_wrap(error, "read '%s'", standin->pods_file);
+	} else if (error->code != ERROR_NOT_FOUND) {
+		return false;
+	}
+	pods_follow_boot(&standin->pods);
+	return true;
 }
 
 /* --- the turn --- */

@@ -92,11 +92,12 @@ static void test_bad_files(void **state UNUSED)
 	static const char *const table[] = {
 		"",
 		"[]",
-		"{\"version\":2,\"pods\":[]}",
-		"{\"version\":1,\"pods\":{}}",
-		"{\"version\":1,\"pods\":[7]}",
-		"{\"version\":1,\"pods\":[{\"name\":\"a\"}]}",
-		"{\"version\":1,\"pods\":[{\"name\":\"a\",\"uid\":\"u\",\"phase\":\"asleep\"}]}"};
+		"{\"version\":2,\"bootId\":\"\",\"pods\":[]}",
+		"{\"version\":1,\"bootId\":\"\",\"pods\":{}}",
+		"{\"version\":1,\"bootId\":\"\",\"pods\":[7]}",
+		"{\"version\":1,\"bootId\":\"\",\"pods\":[{\"name\":\"a\"}]}",
+		"{\"version\":1,\"bootId\":\"\",\"pods\":[{\"name\":\"a\",\"uid\":\"u\",\"phase\":"
+		"\"asleep\"}]}"};
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		struct pods pods = {0};
 		struct error error;

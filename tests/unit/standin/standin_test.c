@@ -314,6 +314,39 @@ static void test_restart(void **state)
 	bench_stop(&bench);
 }
 
+static void boot_forget(void **state)
+{
+	const char *path = folder_path(state, "standin-pods.json");
+	CLEANUP(buf) struct buf text = {0};
+	struct error error;
+	expect_ok(durable_read(path, 65536, &text, &error), &error);
+	buf_add_char(&text, '\0');
+	char *id = strstr((char *)text.data, "bootId");
+	assert_non_null(id);
+	id[strlen("bootId\": \"")] = 'x';
+	expect_ok(durable_replace(path, text.data, text.length - 1, 0600, &error), &error);
+}
+
+/* After a boot no plugin is there yet when what ran is admitted again: the kubelet refuses it. */
+static void test_boot(void **state)
+{
+	struct bench bench;
+	bench_start(&bench, state);
+	plugin_start(&bench, "one.sock");
+	plugin_register(&bench, "one.sock");
+	wait_for(&bench, offers_two);
+	run_pod(&bench, "stays", 1, false);
+	bench_stop(&bench);
+	boot_forget(state);
+	bench_start(&bench, state);
+	wait_for(&bench, offers_none);
+	json_t *pods = json_object_get(ask(&bench, json_pack("{s:s}", "verb", "list")), "pods");
+	json_t *pod = json_array_get(pods, 0);
+	assert_string_equal(text_of(pod, "reason"), "UnexpectedAdmissionError");
+	assert_int_equal(json_array_size(json_object_get(pod, "devices")), 0);
+	bench_stop(&bench);
+}
+
 static void test_plugin_ends(void **state)
 {
 	struct bench bench;
@@ -399,6 +432,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_pod_runs_waits_and_fails, folder_make,
 						folder_remove),
 		cmocka_unit_test_setup_teardown(test_restart, folder_make, folder_remove),
+		cmocka_unit_test_setup_teardown(test_boot, folder_make, folder_remove),
 		cmocka_unit_test_setup_teardown(test_plugin_ends, folder_make, folder_remove),
 		cmocka_unit_test_setup_teardown(test_path_on_record, folder_make, folder_remove),
 		cmocka_unit_test_setup_teardown(test_one_a_root, folder_make, folder_remove),
