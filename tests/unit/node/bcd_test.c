@@ -1,0 +1,228 @@
+/* The bcd program: its verbs, exit statuses and texts. argv[1] is the program. */
+#include "lib/folder.h"
+#include "lib/test.h"
+#include "sys/durable.h"
+#include "text/tree.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *program; /* set once by main */
+
+struct run {
+	int status;
+	char text[65536]; /* stdout and stderr */
+};
+
+static void run(struct run *run, const char *format, ...) PRINTF(2, 3);
+static void run(struct run *run, const char *format, ...)
+{
+	char arguments[2048], command[4096];
+	va_list list;
+	size_t length;
+	FILE *pipe;
+
+	va_start(list, format);
+	vsnprintf(arguments, sizeof arguments, format, list);
+	va_end(list);
+	snprintf(command, sizeof command, "'%s' %s 2>&1", program, arguments);
+	pipe = popen(command, "r"); /* a test's own fixed words */
+	assert_non_null(pipe);
+	length = fread(run->text, 1, sizeof run->text - 1, pipe);
+	run->text[length] = '\0';
+	run->status = WEXITSTATUS(pclose(pipe));
+}
+
+static void expect(const struct run *run, int status, const char *text)
+{
+	if (run->status != status || !strstr(run->text, text))
+		fail_msg("status %d, not %d, or '%s' is missing in:\n%s", run->status, status, text,
+			 run->text);
+}
+
+static void write_config(void **state)
+{
+	CLEANUP(buf) struct buf text = {0};
+	struct error error;
+
+	buf_printf(&text,
+		   "[paths]\nroot = '%s'\n[host]\nunits = false\n[gpu]\nsource = 'sim'\n"
+		   "sim_file = '%s/gpus.toml'\n[kubernetes]\nnode_name = 'n1'\n",
+		   (char *)*state, (char *)*state);
+	expect_ok(durable_replace(folder_path(state, "config.toml"), text.data, text.length, 0600,
+				  &error),
+		  &error);
+}
+
+/* proves: DOC-1 */
+static void test_version_and_help(void **state UNUSED)
+{
+	struct run it;
+
+	run(&it, "--version");
+	expect(&it, 0, "bcd 0.");
+	run(&it, "--help");
+	expect(&it, 0, "status");
+	run(&it, "%s", "");
+	expect(&it, 2, "join");
+	run(&it, "stauts");
+	expect(&it, 2, "Did you mean status?");
+	run(&it, "node --colour red");
+	expect(&it, 2, "colour");
+	run(&it, "node extra");
+	expect(&it, 2, "no operands");
+	run(&it, "status --help");
+	expect(&it, 0, "Exit status: 0 alive");
+}
+
+static void test_configuration_that_is_wrong(void **state)
+{
+	struct run it;
+	struct error error;
+
+	run(&it, "--config /nonexistent.toml node");
+	expect(&it, 1, "/nonexistent.toml");
+	expect_ok(durable_replace(folder_path(state, "bad.toml"),
+				  "[kubernetes]\ngpu_api = 'both'\n", 30, 0600, &error),
+		  &error);
+	run(&it, "--config '%s' node", folder_path(state, "bad.toml"));
+	/* proves: JOIN-34 */
+	expect(&it, 1, "kubernetes.gpu_api");
+	expect(&it, 1, "both");
+}
+
+static void test_sim(void **state)
+{
+	struct run it;
+	char file[512];
+
+	str_copy(file, sizeof file, folder_path(state, "gpus.toml"));
+	run(&it, "sim init 8xH100 --out '%s'", file);
+	expect(&it, 0, "8 simulated GPUs");
+	run(&it, "sim init 8xH100 --out '%s'", file);
+	expect(&it, 1, "--force");
+	run(&it, "sim init 99xH100");
+	expect(&it, 2, "not a preset");
+	run(&it, "sim set --file '%s' 0 xid=79 row_remap=pending", file);
+	expect(&it, 0, "");
+	run(&it, "sim show --file '%s'", file);
+	expect(&it, 0, "xids = [79]");
+	run(&it, "sim set --file '%s' 0 colour=red", file);
+	expect(&it, 2, "the keys are");
+	run(&it, "sim set --file '%s' 9 xid=79", file);
+	expect(&it, 2, "no GPU 9");
+	/* slots and MIG exclude each other: the file stays as it was */
+	run(&it, "sim set --file '%s' 1 mig=1g.10gb@0 slots=4", file);
+	expect(&it, 1, "slots");
+	run(&it, "sim show --file '%s'", file);
+	assert_null(strstr(it.text, "1g.10gb"));
+}
+
+static pid_t start_daemon(void **state)
+{
+	const char *config = folder_path(state, "config.toml");
+	const char *log = folder_path(state, "log");
+	pid_t parent = getpid(), child = fork();
+
+	if (child != 0)
+		return child;
+	/* a test that fails midway leaves nobody behind */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent ||
+	    !freopen(log, "w", stdout) || dup2(STDOUT_FILENO, STDERR_FILENO) < 0)
+		_exit(1);
+	execl(program, program, "--config", config, "node", (char *)NULL);
+	_exit(127);
+}
+
+/* proves: DOC-2 DOC-3 DOC-25 DOC-26 DP-37 */
+static void test_status_is_a_liveness_probe(void **state)
+{
+	CLEANUP(tree) json_t *status = NULL;
+	char config[512];
+	struct error error;
+	struct run it;
+	pid_t child;
+
+	str_copy(config, sizeof config, folder_path(state, "config.toml"));
+	write_config(state);
+	run(&it, "sim init 8xH100 --out '%s'", folder_path(state, "gpus.toml"));
+	run(&it, "status --config '%s'", config);
+	expect(&it, 3, "Is it running?");
+	child = start_daemon(state);
+	for (int i = 0; i < 100; i++) {
+		run(&it, "--config '%s' status", config);
+		if (it.status == 0)
+			break;
+		usleep(20000);
+	}
+	/* away from the control plane, and not even joined: alive all the same */
+	expect(&it, 0, "gateway: off");
+	expect(&it, 0, "nothing offered");
+	expect(&it, 0, "simulated");
+	run(&it, "status --config '%s' -o json", config);
+	expect_ok(tree_parse(it.text, strlen(it.text), sizeof it.text, "status", &status, &error),
+		  &error);
+	assert_int_equal(json_array_size(json_object_get(status, "devices")), 8);
+	assert_true(json_is_false(json_object_get(status, "degraded")));
+	/* a loop that doesn't turn doesn't answer */
+	assert_int_equal(kill(child, SIGSTOP), 0);
+	run(&it, "status --config '%s' --timeout 1", config);
+	expect(&it, 3, "doesn't answer");
+	assert_int_equal(kill(child, SIGCONT), 0);
+	/* degraded shows only with --check */
+	assert_int_equal(unlink(folder_path(state, "gpus.toml")), 0);
+	for (int i = 0; i < 200; i++) {
+		run(&it, "status --config '%s' --check", config);
+		if (it.status != 0)
+			break;
+		usleep(20000);
+	}
+	expect(&it, 1, "GpusUnreadable");
+	run(&it, "status --config '%s'", config);
+	expect(&it, 0, "GpusUnreadable");
+	assert_int_equal(kill(child, SIGTERM), 0);
+	assert_int_equal(waitpid(child, &it.status, 0), child);
+	assert_true(WIFEXITED(it.status) && WEXITSTATUS(it.status) == 0);
+}
+
+static void test_a_node_that_has_not_joined(void **state)
+{
+	struct error error;
+	struct run it;
+	CLEANUP(buf) struct buf text = {0};
+
+	buf_printf(
+		&text,
+		"[paths]\nroot = '%s'\n[gateway]\naddresses = ['127.0.0.1:1']\nserver_name = 'g'\n"
+		"ca_pins = 'x'\n",
+		(char *)*state);
+	expect_ok(durable_replace(folder_path(state, "config.toml"), text.data, text.length, 0600,
+				  &error),
+		  &error);
+	run(&it, "--config '%s' node", folder_path(state, "config.toml"));
+	expect(&it, 1, "Join first: bcd join --token-file FILE.");
+	run(&it, "--config '%s' join", folder_path(state, "config.toml"));
+	expect(&it, 2, "--token-file");
+}
+
+int main(int argc, char **argv)
+{
+#define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, folder_make, folder_remove)
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_version_and_help),
+		WITH_FOLDER(test_configuration_that_is_wrong),
+		WITH_FOLDER(test_sim),
+		WITH_FOLDER(test_status_is_a_liveness_probe),
+		WITH_FOLDER(test_a_node_that_has_not_joined),
+	};
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: bcd_test BCD\n");
+		return 2;
+	}
+	program = argv[1];
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
