@@ -92,12 +92,15 @@ type Reservation struct {
 		ID, NodeID, State string
 		Devices           []struct{ Atom, Class, GPU, VisibleDevice string }
 	}
-	Conditions []struct{ Type, Reason, Message string }
+	Conditions []Condition
 	Reasons    []struct {
 		Reason string
 		Nodes  int
 	}
 }
+
+// Condition of a reservation or a node.
+type Condition struct{ Type, Reason, Message string }
 
 // Has tells whether the reservation shows the condition.
 func (r *Reservation) Has(condition string) bool {
@@ -334,7 +337,7 @@ type NodeView struct {
 	Connected  bool
 	GPUs       []struct{ UUID string }
 	Devices    []struct{ Atom, Class, GPU string }
-	Conditions []struct{ Type, Reason, Message string }
+	Conditions []Condition
 }
 
 // Node is the only node there is.

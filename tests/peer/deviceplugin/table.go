@@ -10,7 +10,7 @@ const (
 
 // Table is every device plugin case that a real kubelet and the stand-in must both pass.
 var Table = []Row{
-	{"dp/two-of-eight", "proves: RES-2 DP-1 DP-4 DP-5 DP-6 DP-15 DP-16 DP-18 DP-36", []Step{
+	{"dp/two-of-eight", "proves: RES-2 DP-1 DP-4 DP-5 DP-15 DP-16 DP-18", []Step{
 		Reserve("r", GPUs(2)),
 		Counted(gpuResource, 2, 2),
 		Offered(migResource, 0),
@@ -51,10 +51,12 @@ var Table = []Row{
 		Release("r"),
 		Offered(gpuResource, 0),
 		StaysHeld("r", 8*time.Second),
+		NotPlaced(GPUs(8)),
 		GoesOn("holder"),
 		DeletePod("holder"),
 		Released("r"),
 		Counted(gpuResource, 0, 0),
+		Reserve("all", GPUs(8)),
 	}},
 	{"dp/release-of-what-nobody-holds", "proves: RES-18 RES-54 DP-48", []Step{
 		Reserve("r", GPUs(3)),
@@ -83,7 +85,7 @@ var Table = []Row{
 		DeletePod("holder"),
 		Released("r"),
 	}},
-	{"dp/release-outlives-bcd", "proves: REL-43 REL-47", []Step{
+	{"dp/release-outlives-bcd", "proves: RES-45", []Step{
 		Reserve("r", GPUs(1)),
 		StartPod("holder", gpuResource, 1),
 		Runs("holder"),
@@ -155,7 +157,7 @@ var Table = []Row{
 		Runs("after"),
 		Given("after", 3, "r"),
 	}},
-	{"dp/kill-bcd", "proves: DP-26 DP-32 DP-33 DP-46", []Step{
+	{"dp/kill-bcd", "proves: JOIN-6 DP-33 DP-46", []Step{
 		Reserve("r", GPUs(3)),
 		StartPod("running", gpuResource, 2),
 		Runs("running"),
@@ -201,7 +203,7 @@ var Table = []Row{
 		Reserve("more", GPUs(1)),
 		Offered(gpuResource, 3),
 	}},
-	{"dp/own-socket-deleted", "proves: DP-32 DP-43 DP-46 DP-47", []Step{
+	{"dp/own-socket-deleted", "proves: DP-6 DP-32 DP-43 DP-46 DP-47", []Step{
 		Reserve("r", GPUs(2)),
 		Offered(gpuResource, 2),
 		DeleteSocket("gpu"),

@@ -122,6 +122,24 @@ func Reserve(name string, asks ...Ask) Step {
 	}}
 }
 
+// NotPlaced expects a booking to find no place for as long as pods hold what was released, and cancels it.
+func NotPlaced(asks ...Ask) Step {
+	return Step{fmt.Sprintf("%v finds no place", asks), func(w *World) error {
+		r, err := w.P.Reserve(asks...)
+		if err != nil {
+			return err
+		}
+		err = Always(2*time.Second, func() error {
+			now, err := w.P.Reservation(r.ID)
+			if err == nil && now.State != "pending" {
+				err = fmt.Errorf("reservation is %s", now.State)
+			}
+			return err
+		})
+		return errors.Join(err, w.P.Call("POST", "/v1/reservations/"+r.ID+"/cancel", nil, nil))
+	}}
+}
+
 // Release asks for a release; nothing is waited for.
 func Release(name string) Step {
 	return Step{"release " + name, func(w *World) error { return w.P.Release(w.reservations[name].ID) }}
@@ -135,8 +153,12 @@ func StaysHeld(name string, during time.Duration) Step {
 			if err != nil {
 				return err
 			}
-			if r.State != "released" || !r.Has("DevicesHeld") {
+			held := slices.IndexFunc(r.Conditions, func(c Condition) bool { return c.Type == "DevicesHeld" })
+			if r.State != "released" || held < 0 {
 				return fmt.Errorf("reservation is %s with conditions %v, expected released with DevicesHeld", r.State, r.Conditions)
+			}
+			if c := r.Conditions[held]; c.Reason != "PodsHoldDevices" || !strings.Contains(c.Message, r.Allocations[0].NodeID) {
+				return fmt.Errorf("condition is %+v, expected reason PodsHoldDevices and node %s", c, r.Allocations[0].NodeID)
 			}
 			for _, a := range r.Allocations {
 				if a.State == "released" {

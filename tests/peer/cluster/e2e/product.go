@@ -58,7 +58,7 @@ func productCases(c *cluster, p *dp.Product) []dp.Case {
 			return err
 		}
 		return nil
-	}}, dp.Case{Name: "numa/booked-devices", Proves: "proves: DP-9 DP-28", Run: func() error {
+	}}, dp.Case{Name: "numa/booked-devices", Proves: "proves: DP-9", Run: func() error {
 		row := dp.Row{Steps: []dp.Step{
 			dp.Reserve("all", dp.GPUs(8)),
 			{Say: "the topology manager honours the hints", Do: func(*dp.World) error { return singleNUMANode(c, "bcd.dev/gpu") }},
