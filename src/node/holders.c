@@ -118,7 +118,7 @@ static void add_given(struct holders *holders, const struct given *given)
 	struct buf name = {0};
 
 	buf_printf(&folder, "%s/pods/%s", holders->kubelet, given->pod);
-	if (is_listed(&holders->listing, given->id) || !durable_stamp(buf_text(&folder)).exists)
+	if (is_listed(&holders->listing, given->id) || durable_absent(buf_text(&folder)))
 		return;
 	buf_printf(&name, "pod %s (%s)", given->pod, given->container);
 	holder = vec_push(&holders->listing.holders);

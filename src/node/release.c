@@ -58,7 +58,7 @@ void release_load(struct node *node)
 {
 	struct error error = {0};
 
-	node->marker = durable_stamp(node->marker_path).exists;
+	node->marker = !durable_absent(node->marker_path);
 	releases_deinit(&node->releases);
 	node->releases = (struct releases){0};
 	if (read_releases(node->releases_path, &node->releases, &error))
@@ -70,7 +70,7 @@ void release_load(struct node *node)
 /* The marker may be removed by an operator; a file that couldn't be set aside is tried again. */
 void release_look(struct node *node)
 {
-	bool there = durable_stamp(node->marker_path).exists;
+	bool there = !durable_absent(node->marker_path);
 
 	if (node->marker && !there)
 		release_load(node);
@@ -86,16 +86,16 @@ bool release_is_worker(const struct node *node)
 	};
 	CLEANUP(buf) struct buf path = {0};
 
-	if (config_hosted(node->config) || durable_stamp(node->pod_resources_path).exists)
+	if (config_hosted(node->config) || !durable_absent(node->pod_resources_path))
 		return true;
 	buf_printf(&path, "%s/config.yaml", node->config->kubelet);
-	if (durable_stamp(buf_text(&path)).exists)
+	if (!durable_absent(buf_text(&path)))
 		return true;
 	for (size_t i = 0; i < ARRAY_SIZE(traces); i++) {
 		buf_clear(&path);
 		buf_printf(&path, "%s%s",
 			   str_equal(node->config->root, "/") ? "" : node->config->root, traces[i]);
-		if (durable_stamp(buf_text(&path)).exists)
+		if (!durable_absent(buf_text(&path)))
 			return true;
 	}
 	return false;

@@ -396,6 +396,13 @@ struct durable_stamp durable_stamp(const char *path)
 	};
 }
 
+bool durable_absent(const char *path)
+{
+	struct stat now;
+
+	return lstat(path, &now) < 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
 bool durable_stamp_equal(struct durable_stamp a, struct durable_stamp b)
 {
 	return a.exists == b.exists && a.device == b.device && a.inode == b.inode &&

@@ -55,6 +55,9 @@ struct durable_stamp {
 	int64_t mtime_ns, ctime_ns;
 };
 struct durable_stamp durable_stamp(const char *path);
+/* Surely nothing of this name, not even a link to nowhere. A path that can't be looked at isn't
+ * absent: for questions where "nothing" gives something away. */
+bool durable_absent(const char *path);
 bool durable_stamp_equal(struct durable_stamp a, struct durable_stamp b);
 
 /* --- asynchronous lists of steps --- */

@@ -35,24 +35,25 @@ struct dirent *sim_readdir(DIR *stream);
 int sim_closedir(DIR *stream);
 
 #ifndef SIM_FS_ITSELF
-#define open           sim_open
-#define close          sim_close
-#define read           sim_read
-#define pread          sim_pread
-#define write          sim_write
-#define dprintf        sim_dprintf
-#define ftruncate      sim_ftruncate
-#define fsync          sim_fsync
-#define fchmod         sim_fchmod
-#define flock(fd, how) sim_flock(fd, how)
-#define fstat          sim_fstat
-#define stat(path, to) sim_stat(path, to)
-#define chmod          sim_chmod
-#define mkdir          sim_mkdir
-#define unlink         sim_unlink
-#define link           sim_link
-#define rename         sim_rename
-#define opendir        sim_opendir
-#define readdir        sim_readdir
-#define closedir       sim_closedir
+#define open            sim_open
+#define close           sim_close
+#define read            sim_read
+#define pread           sim_pread
+#define write           sim_write
+#define dprintf         sim_dprintf
+#define ftruncate       sim_ftruncate
+#define fsync           sim_fsync
+#define fchmod          sim_fchmod
+#define flock(fd, how)  sim_flock(fd, how)
+#define fstat           sim_fstat
+#define stat(path, to)  sim_stat(path, to)
+#define lstat(path, to) sim_stat(path, to) /* there are no links */
+#define chmod           sim_chmod
+#define mkdir           sim_mkdir
+#define unlink          sim_unlink
+#define link            sim_link
+#define rename          sim_rename
+#define opendir         sim_opendir
+#define readdir         sim_readdir
+#define closedir        sim_closedir
 #endif

@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static void expect_content(const char *path, const char *wanted)
 {
@@ -218,6 +219,24 @@ static void test_a_stamp_tells_change(void **state)
 	assert_false(durable_stamp_equal(first, durable_stamp(path)));
 }
 
+/* Absent is what surely isn't there. */
+static void test_absent_is_certain(void **state)
+{
+	char inside[512];
+	struct error error;
+
+	assert_true(durable_absent(folder_path(state, "a")));
+	expect_ok(durable_replace(folder_path(state, "a"), "1", 1, 0600, &error), &error);
+	assert_false(durable_absent(folder_path(state, "a")));
+	snprintf(inside, sizeof inside, "%s/b", folder_path(state, "a"));
+	assert_true(durable_absent(inside)); /* a file has nothing below it */
+	assert_int_equal(symlink("nowhere", folder_path(state, "link")), 0);
+	assert_false(durable_absent(folder_path(state, "link")));
+	assert_int_equal(symlink("loop", folder_path(state, "loop")), 0);
+	snprintf(inside, sizeof inside, "%s/b", folder_path(state, "loop"));
+	assert_false(durable_absent(inside)); /* nobody can tell */
+}
+
 struct answer {
 	size_t calls, done_count;
 	struct error error;
@@ -288,6 +307,7 @@ int main(void)
 		FOLDER_TEST(test_a_lock_is_exclusive_until_it_goes),
 		FOLDER_TEST(test_a_lock_ends_with_its_process),
 		FOLDER_TEST(test_a_stamp_tells_change),
+		FOLDER_TEST(test_absent_is_certain),
 		FOLDER_TEST(test_steps_run_in_order),
 		FOLDER_TEST(test_a_failed_step_ends_the_list),
 	};
