@@ -12,6 +12,7 @@ struct passes {
 	struct loop_timer *poll, *tick;
 	int64_t outbox_end;
 	bool polling, ticking;
+	bool poll_soon, tick_soon;   /* the timer runs for what was asked: it isn't put off again */
 	bool look_again, tick_again; /* asked for meanwhile */
 };
 
@@ -71,6 +72,7 @@ static void on_poll(void *arg)
 	struct passes *passes = arg;
 	struct job *job = job_create();
 
+	passes->poll_soon = false;
 	job->after = passes->outbox_end;
 	passes->polling = workers_submit(passes->workers, poll_work, poll_done, passes, job);
 	if (!passes->polling) {
@@ -81,10 +83,12 @@ static void on_poll(void *arg)
 
 void passes_look(struct passes *passes)
 {
-	if (passes->polling)
+	if (passes->polling) {
 		passes->look_again = true;
-	else
+	} else if (!passes->poll_soon) {
+		passes->poll_soon = true;
 		loop_timer_start(passes->poll, PASSES_SOON_MS);
+	}
 }
 
 /* --- the leader's pass --- */
@@ -116,6 +120,7 @@ static void on_tick(void *arg)
 	struct passes *passes = arg;
 	struct job *job = job_create();
 
+	passes->tick_soon = false;
 	passes->ticking = workers_submit(passes->workers, tick_work, tick_done, passes, job);
 	if (!passes->ticking) {
 		job_destroy(job);
@@ -125,10 +130,12 @@ static void on_tick(void *arg)
 
 void passes_tick(struct passes *passes)
 {
-	if (passes->ticking)
+	if (passes->ticking) {
 		passes->tick_again = true;
-	else
+	} else if (!passes->tick_soon) {
+		passes->tick_soon = true;
 		loop_timer_start(passes->tick, PASSES_SOON_MS);
+	}
 }
 
 /* --- life --- */

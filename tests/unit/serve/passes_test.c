@@ -50,6 +50,35 @@ static void test_asked_for(void **state)
 	assert_int_equal(fake.polls, 3);
 }
 
+struct asker {
+	struct passes *passes;
+	struct loop_timer *timer;
+};
+
+static void on_ask(void *arg)
+{
+	struct asker *asker = arg;
+
+	passes_look(asker->passes);
+	passes_tick(asker->passes);
+	loop_timer_start(asker->timer, 1);
+}
+
+/* Asked for without end, it comes all the same. */
+static void test_asked_for_all_the_time(void **state)
+{
+	struct world *world = *state;
+	struct asker asker = {.passes = world->passes};
+
+	world_idle(world);
+	asker.timer = loop_timer_create(world->loop, on_ask, &asker);
+	loop_timer_start(asker.timer, 0);
+	world_idle(world);
+	loop_timer_destroy(asker.timer);
+	assert_true(fake.polls > 2);
+	assert_true(fake.ticks > 2);
+}
+
 static void test_goes_on_from_what_it_saw(void **state)
 {
 	struct world *world = *state;
@@ -75,6 +104,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_first_pass_comes_soon, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_asked_for, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_asked_for_all_the_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_goes_on_from_what_it_saw, set_up, tear_down),
 	};
 
