@@ -415,8 +415,11 @@ static bool apply_failed(struct store_connection *db, struct report_work *work, 
 	case ALLOCATION_BOUND:
 		return lose_binding(db, report, &allocation, error);
 	case ALLOCATION_RELEASING:
-		/* It never got to bind it, so there is nothing to wait for. */
+		/* It never got to bind it, so there is nothing to wait for. But the word of an
+		 * early Spec is no word about a later one that still had it: then the node's own
+		 * report is waited for, or STUCK_DEFERRED_MS. */
 		return allocation.bound_ms != 0 ||
+		       report->spec_generation < allocation.withdrawn_generation - 1 ||
 		       allocation_finish(db, &allocation, reason, error);
 	case ALLOCATION_RELEASED:
 	case ALLOCATION_FAILED:

@@ -219,6 +219,35 @@ static void test_release_before_the_binding_waits_ten_minutes(void **state)
 	assert_false(world_has(world_reservation(world, id), "conditions.0"));
 }
 
+/* "Could not bind it" of an early Spec says nothing about a later one that still had it: the node may
+ * have bound it then. Of the last one that had it, it is the end. */
+static void test_old_failure_does_not_end_a_release(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	json_t *reservation;
+	const char *id, *allocation;
+	int64_t first, last;
+
+	world_ready(world, &node, 2);
+	reservation = world_reserve(world, 1);
+	id = world_text(reservation, "id");
+	allocation = world_text(reservation, "allocations.0.id");
+	world_store_spec(world, &node);
+	first = node.generation;
+	world_reserve(world, 1);
+	world_store_spec(world, &node);
+	last = node.generation;
+	world_call(world, control_reservation_release, id, NULL);
+	node.generation = first;
+	world_failed(world, &node, allocation, "overlap");
+	assert_string_equal(world_text(world_reservation(world, id), "conditions.0.type"),
+			    "DevicesHeld");
+	node.generation = last;
+	world_failed(world, &node, allocation, "overlap");
+	assert_false(world_has(world_reservation(world, id), "conditions.0"));
+}
+
 /* proves: RES-16 GW-16 */
 static void test_failed_hold_is_placed_elsewhere_or_waits(void **state)
 {
@@ -644,6 +673,7 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_reports_about_what_is_not_the_nodes_have_no_effect),
 		WORLD_TEST(test_release_before_the_spec_was_sent_is_immediate),
 		WORLD_TEST(test_release_before_the_binding_waits_ten_minutes),
+		WORLD_TEST(test_old_failure_does_not_end_a_release),
 		WORLD_TEST(test_failed_hold_is_placed_elsewhere_or_waits),
 		WORLD_TEST(test_bound_hold_that_fails_is_degraded_and_keeps_its_devices),
 		WORLD_TEST(test_degraded_names_its_causes_in_order),
