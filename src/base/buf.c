@@ -37,6 +37,13 @@ void buf_clear(struct buf *buf)
 		buf->data[0] = '\0';
 }
 
+void buf_wipe(struct buf *buf)
+{
+	if (buf->data)
+		explicit_bzero(buf->data, buf->capacity);
+	buf->length = 0;
+}
+
 uint8_t *buf_extend(struct buf *buf, size_t length)
 {
 	uint8_t *start;

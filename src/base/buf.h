@@ -18,6 +18,7 @@ struct buf {
 
 void buf_deinit(struct buf *buf);
 void buf_clear(struct buf *buf); /* keeps the memory */
+void buf_wipe(struct buf *buf);  /* as clear, and the bytes are overwritten: for secrets */
 void buf_add(struct buf *buf, const void *data, size_t length);
 void buf_add_text(struct buf *buf, const char *text);
 void buf_add_char(struct buf *buf, char c);

@@ -35,7 +35,7 @@ static bool session_open(struct up_setup *setup, struct session *ret_session)
 	session.context.values[CONTEXT_STATE] = (struct context_value){setup->files->state, "up"};
 	session.context.key =
 		arena_strndup(session.arena, buf_text(&key), strcspn(buf_text(&key), "\r\n"));
-	explicit_bzero(key.data, key.length);
+	buf_wipe(&key);
 	*ret_session = session;
 	ret_session->api = api_create(&ret_session->context);
 	api_set_timeout(ret_session->api, CALL_TIMEOUT_MS);

@@ -105,7 +105,7 @@ bool cli_write_secret(const char *path, const char *secret, bool force, struct e
 	buf_printf(&line, "%s\n", secret);
 	bool ok = force ? durable_replace(path, line.data, line.length, 0600, error)
 			: durable_create(path, line.data, line.length, 0600, error);
-	explicit_bzero(line.data, line.length);
+	buf_wipe(&line);
 	if (!ok && error->code == ERROR_CONFLICT)
 		error_hint(error, "Name another file, or add --force to replace it.");
 	return ok;

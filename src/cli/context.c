@@ -127,8 +127,9 @@ static bool take_state(struct arena *arena, struct context *context, struct erro
 	bool ok = tree_parse(content.data, content.length, CONTEXT_MAX_SIZE, path, &root, error) &&
 		  tree_get_int(root, "version", "", 1, 1, &version, error) &&
 		  tree_get_string(root, "api", "", HTTP_URL_SIZE - 1, &api, error);
-	explicit_bzero(content.data, content.length);
-	if (!ok) {
+	buf_wipe(&content);
+		if (content.data) /* also without a length there may be none */
+			explicit_bzero(content.data, content.length);
 		error->code = ERROR_INVALID_CONFIG;
 		return error_wrap(error, "read '%s'", path);
 	}
@@ -226,7 +227,7 @@ static bool load_key(struct arena *arena, struct context *context, struct error 
 		while (content.length && strchr("\r\n ", content.data[content.length - 1]))
 			content.length--;
 		context->key = arena_strndup(arena, (const char *)content.data, content.length);
-		explicit_bzero(content.data, content.length);
+		buf_wipe(&content);
 	}
 	for (const char *at = context->key; at && *at; at++) {
 		if (*at <= ' ' || *at > '~')

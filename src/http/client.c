@@ -227,7 +227,7 @@ static struct curl_slist *make_headers(const struct http_client *client,
 		CLEANUP(buf) struct buf line = {0};
 		buf_printf(&line, "Authorization: Bearer %s", client->bearer);
 		headers = curl_slist_append(headers, buf_text(&line));
-		explicit_bzero(line.data, line.length);
+		buf_wipe(&line);
 	}
 	return headers;
 }

@@ -1,6 +1,8 @@
 /* The calls of the HTTP API: what they take, who may make them, and what they answer. */
 #include "unit/control/world.h"
 
+#include "base/buf.h"
+
 #include <stdio.h>
 
 #define HOUR_MS ((int64_t)60 * 60 * 1000)
@@ -45,7 +47,7 @@ struct permission {
 	const char *name;
 	world_call_fn *function;
 	const char *id;   /* "pool", "reservation": made by the world */
-	const char *body; /* with %1$s tenant, %2$s site, %3$s pool */
+	const char *body; /* $tenant, $site and $pool stand for the world's */
 	enum control_role least;
 };
 
@@ -53,22 +55,22 @@ static const struct permission PERMISSIONS[] = {
 	{"tenants create", control_tenant_create, NULL, "{\"name\":\"x\"}", CONTROL_ROLE_OPERATOR},
 	{"tenants read", control_tenant_list, NULL, NULL, CONTROL_ROLE_VIEWER},
 	{"sites create", control_site_create, NULL,
-	 "{\"tenantId\":\"%1$s\",\"name\":\"s2\",\"kind\":\"custom\"}", CONTROL_ROLE_OWNER},
+	 "{\"tenantId\":\"$tenant\",\"name\":\"s2\",\"kind\":\"custom\"}", CONTROL_ROLE_OWNER},
 	{"sites create platform", control_site_create, NULL,
-	 "{\"tenantId\":\"%1$s\",\"name\":\"s3\",\"kind\":\"platform\"}", CONTROL_ROLE_OPERATOR},
+	 "{\"tenantId\":\"$tenant\",\"name\":\"s3\",\"kind\":\"platform\"}", CONTROL_ROLE_OPERATOR},
 	{"sites read", control_site_list, NULL, NULL, CONTROL_ROLE_VIEWER},
 	{"pools create", control_pool_create, NULL,
-	 "{\"tenantId\":\"%1$s\",\"siteId\":\"%2$s\",\"name\":\"p2\",\"class\":\"metal-host\","
+	 "{\"tenantId\":\"$tenant\",\"siteId\":\"$site\",\"name\":\"p2\",\"class\":\"metal-host\","
 	 "\"gpuModel\":\"H100\",\"policy\":{}}",
 	 CONTROL_ROLE_OWNER},
 	{"pools patch", control_pool_patch, "pool", "{\"policy\":{}}", CONTROL_ROLE_OWNER},
 	{"pools read", control_pool_get, "pool", NULL, CONTROL_ROLE_VIEWER},
-	{"tokens create", control_join_token_create, NULL, "{\"poolId\":\"%3$s\"}",
+	{"tokens create", control_join_token_create, NULL, "{\"poolId\":\"$pool\"}",
 	 CONTROL_ROLE_OWNER},
 	{"tokens read", control_join_token_list, NULL, NULL, CONTROL_ROLE_VIEWER},
 	{"nodes read", control_node_list, NULL, NULL, CONTROL_ROLE_VIEWER},
 	{"reservations create", control_reservation_create, NULL,
-	 "{\"tenantId\":\"%1$s\",\"poolId\":\"%3$s\",\"devices\":[{\"class\":\"gpu\",\"count\":1}],"
+	 "{\"tenantId\":\"$tenant\",\"poolId\":\"$pool\",\"devices\":[{\"class\":\"gpu\",\"count\":1}],"
 	 "\"duration\":\"1h\",\"binding\":\"kubernetes\"}",
 	 CONTROL_ROLE_USER},
 	{"reservations read", control_reservation_get, "reservation", NULL, CONTROL_ROLE_VIEWER},
@@ -76,22 +78,42 @@ static const struct permission PERMISSIONS[] = {
 	 CONTROL_ROLE_USER},
 	{"capacity read", control_capacity_get, NULL, NULL, CONTROL_ROLE_VIEWER},
 	{"capacity preview", control_capacity_preview, NULL,
-	 "{\"tenantId\":\"%1$s\",\"poolId\":\"%3$s\",\"devices\":[{\"class\":\"gpu\",\"count\":1}],"
+	 "{\"tenantId\":\"$tenant\",\"poolId\":\"$pool\",\"devices\":[{\"class\":\"gpu\",\"count\":1}],"
 	 "\"duration\":\"1h\",\"binding\":\"kubernetes\"}",
 	 CONTROL_ROLE_VIEWER},
 	{"events read", control_event_list, NULL, NULL, CONTROL_ROLE_VIEWER},
 	{"keys create", control_key_create, NULL,
-	 "{\"tenantId\":\"%1$s\",\"role\":\"viewer\",\"name\":\"k\"}", CONTROL_ROLE_OWNER},
+	 "{\"tenantId\":\"$tenant\",\"role\":\"viewer\",\"name\":\"k\"}", CONTROL_ROLE_OWNER},
 	{"keys read", control_key_list, NULL, NULL, CONTROL_ROLE_OWNER},
 	{"whoami", control_whoami, NULL, NULL, CONTROL_ROLE_VIEWER},
 };
+
+static void fill_body(const char *body, const struct world *world, struct buf *ret_text)
+{
+	const struct {
+		const char *name, *value;
+	} words[] = {{"$tenant", world->tenant}, {"$site", world->site}, {"$pool", world->pool}};
+
+	while (*body) {
+		size_t i = 0;
+
+		while (i < ARRAY_SIZE(words) && !str_starts(body, words[i].name))
+			i++;
+		if (i == ARRAY_SIZE(words)) {
+			buf_add_char(ret_text, *body++);
+			continue;
+		}
+		buf_add_text(ret_text, words[i].value);
+		body += strlen(words[i].name);
+	}
+}
 
 static void check_permission(struct world *world, const struct permission *permission,
 			     const struct control_principal *principal, const char *reservation,
 			     bool own)
 {
 	struct control_call call = {.principal = principal};
-	CLEANUP(free) char *text = NULL;
+	CLEANUP(buf) struct buf text = {0};
 	bool may = principal->role >= permission->least, done;
 	json_t *answer = NULL, *body = NULL;
 	struct error error = {0};
@@ -99,12 +121,8 @@ static void check_permission(struct world *world, const struct permission *permi
 	if (permission->id)
 		call.id = str_equal(permission->id, "pool") ? world->pool : reservation;
 	if (permission->body) {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-		if (asprintf(&text, permission->body, world->tenant, world->site, world->pool) < 0)
-			abort();
-#pragma GCC diagnostic pop
-		body = json_loads(text, 0, NULL);
+		fill_body(permission->body, world, &text);
+		body = json_loads(buf_text(&text), 0, NULL);
 		call.body = body;
 	}
 	done = world_ask(world, permission->function, &call, &answer, &error);
