@@ -57,25 +57,18 @@ static bool read_database(struct cli *cli, const char **ret_url, struct error *e
 	return true;
 }
 
-/* What nodes can be told when they are told nothing: a wildcard is no address. */
-static const char *const *gateway_addresses(struct cli *cli, size_t *ret_count)
+/* What nodes are told when nothing is given; NULL: as bound. A wildcard is no address. */
+static const char *gateway_address(struct cli *cli)
 {
-	const struct option_value *given = options_value(cli->options, "gateway-address");
+	const char *given = options_text(cli->options, "gateway-address");
 	const char *listen = text_or(cli, "gateway-listen", DEFAULT_GATEWAY_LISTEN);
 	const char *port = strrchr(listen, ':');
-	const char **made;
 	char host[256] = "";
 
-	*ret_count = given->list_count;
-	if (given->list_count > 0)
-		return given->list;
-	if (!port || !(str_starts(listen, "0.0.0.0:") || str_starts(listen, "[::]:")) ||
+	if (given || !port || !(str_starts(listen, "0.0.0.0:") || str_starts(listen, "[::]:")) ||
 	    gethostname(host, sizeof host - 1) != 0)
-		return NULL;
-	made = arena_alloc(&cli->arena, sizeof *made);
-	made[0] = arena_printf(&cli->arena, "%s%s", host, port);
-	*ret_count = 1;
-	return made;
+		return given;
+	return arena_printf(&cli->arena, "%s%s", host, port);
 }
 
 static bool read_options(struct cli *cli, struct serve_options *ret_options, struct error *error)
@@ -95,7 +88,7 @@ static bool read_options(struct cli *cli, struct serve_options *ret_options, str
 				 "--tls-cert and --tls-key need each other");
 	if (!read_database(cli, &options.database, error))
 		return false;
-	options.gateway_addresses = gateway_addresses(cli, &options.gateway_addresses_count);
+	options.gateway_address = gateway_address(cli);
 	*ret_options = options;
 	return true;
 }
@@ -257,9 +250,9 @@ static const struct option OPTIONS[] = {
 	 .value = "ADDR:PORT",
 	 .help = "where nodes connect (default " DEFAULT_GATEWAY_LISTEN ")"},
 	{.name = "gateway-address",
-	 .kind = OPTION_LIST,
+	 .kind = OPTION_TEXT,
 	 .value = "HOST:PORT",
-	 .help = "what nodes are told to connect to; may be repeated"},
+	 .help = "what nodes are told to connect to (default: as bound, or the hostname)"},
 	{.name = "gateway-name",
 	 .kind = OPTION_TEXT,
 	 .value = "NAME",

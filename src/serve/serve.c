@@ -200,8 +200,8 @@ static bool start_gateway(struct serve *serve, const struct serve_options *optio
 	if (!gateway_listen(serve->gateway, options->gateway_listen, serve->gateway_tls, error))
 		return error_wrap(error, "the gateway");
 	serve->gateway_told =
-		mem_strdup(options->gateway_addresses_count ? options->gateway_addresses[0]
-							    : gateway_address(serve->gateway));
+		mem_strdup(options->gateway_address ? options->gateway_address
+						    : gateway_address(serve->gateway));
 	join_service_tell(serve->join, serve->gateway_told, serve->gateway_name);
 	return true;
 }

@@ -17,13 +17,12 @@ struct serve;
 
 /* Borrowed for serve_create(). */
 struct serve_options {
-	const char *home;           /* a folder that is there */
-	const char *database;       /* of store_open(); NULL: "sqlite:HOME/better-compute.db" */
-	const char *listen;         /* the API's "ADDR:PORT" */
-	const char *gateway_listen; /* the nodes' */
-	const char *const *gateway_addresses; /* what nodes are told; none: as bound */
-	size_t gateway_addresses_count;
-	const char *gateway_name; /* server name in the gateway's certificate */
+	const char *home;            /* a folder that is there */
+	const char *database;        /* of store_open(); NULL: "sqlite:HOME/better-compute.db" */
+	const char *listen;          /* the API's "ADDR:PORT" */
+	const char *gateway_listen;  /* the nodes' */
+	const char *gateway_address; /* what nodes are told, HOST:PORT; NULL: as bound */
+	const char *gateway_name;    /* server name in the gateway's certificate */
 	size_t workers;
 	const char *tls_certificate_file, *tls_key_file; /* of the API; NULL: plain HTTP */
 };

@@ -202,6 +202,8 @@ bool wire_pack_spec(const struct control_spec *spec, struct buf *out, struct err
 	body.assignments = arena_alloc(&arena, spec->assignments_count * sizeof(void *));
 	for (size_t i = 0; i < spec->assignments_count; i++)
 		body.assignments[i] = assignment(&spec->assignments[i], &arena);
+	body.n_withdrawn = spec->withdrawn_count;
+	body.withdrawn = (char **)spec->withdrawn; /* packing doesn't change them */
 	down.body_case = BETTERCOMPUTE__V1__DOWN__BODY_SPEC;
 	down.spec = &body;
 	return wire_down_pack(&down, out, error);
