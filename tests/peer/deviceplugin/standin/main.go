@@ -15,9 +15,10 @@ func main() {
 	standin := flag.String("standin", "", "the kubelet-standin binary")
 	bcd := flag.String("bcd", "", "the bcd binary")
 	betterCompute := flag.String("better-compute", "", "the better-compute binary")
+	dir := flag.String("dir", "", "an empty folder for all files; the caller removes it")
 	match := flag.String("cases", "", "run only the cases whose name matches this regular expression")
 	flag.Parse()
-	ok, err := run(*standin, *bcd, *betterCompute, *match)
+	ok, err := run(*standin, *bcd, *betterCompute, *dir, *match)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(2)
@@ -27,16 +28,11 @@ func main() {
 	}
 }
 
-func run(standin, bcd, betterCompute, match string) (bool, error) {
+func run(standin, bcd, betterCompute, dir, match string) (bool, error) {
 	re, err := regexp.Compile(match)
 	if err != nil {
 		return false, err
 	}
-	dir, err := os.MkdirTemp("", "standin-table.")
-	if err != nil {
-		return false, err
-	}
-	defer os.RemoveAll(dir)
 	cdi := filepath.Join(dir, "cdi")
 	if err := os.Mkdir(cdi, 0o755); err != nil {
 		return false, err
