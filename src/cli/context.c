@@ -128,8 +128,7 @@ static bool take_state(struct arena *arena, struct context *context, struct erro
 		  tree_get_int(root, "version", "", 1, 1, &version, error) &&
 		  tree_get_string(root, "api", "", HTTP_URL_SIZE - 1, &api, error);
 	buf_wipe(&content);
-		if (content.data) /* also without a length there may be none */
-			explicit_bzero(content.data, content.length);
+	if (!ok) {
 		error->code = ERROR_INVALID_CONFIG;
 		return error_wrap(error, "read '%s'", path);
 	}
