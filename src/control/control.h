@@ -266,6 +266,7 @@ MUST_CHECK bool control_node_report(struct control *control, const struct contro
 #define CONTROL_MAX_GPUS       256
 #define CONTROL_MAX_ATOMS      8192
 #define CONTROL_MAX_CONDITIONS 64
+#define CONTROL_MAX_WITHDRAWN  1024 /* named in one Spec */
 #define CONTROL_MAX_TEXT       1024 /* one text of a report */
 
 /* --- what a node is to have --- */
@@ -289,6 +290,8 @@ struct control_spec {
 	const char *gpu_api;                               /* "device-plugin" or "dra" */
 	const struct control_spec_assignment *assignments; /* binding kubernetes, all of them */
 	size_t assignments_count;
+	const char *const *withdrawn; /* allocations whose release the node has yet to report */
+	size_t withdrawn_count;
 	struct arena arena; /* holds all of the above; control_spec_deinit() frees */
 };
 

@@ -95,6 +95,27 @@ static bool load_assignments(struct store_connection *db, const struct node *nod
 	return true;
 }
 
+/* The node may never have had them: the Spec that did was overtaken, or lost with its stream. */
+static bool load_withdrawn(struct store_connection *db, const struct node *node,
+			   struct control_spec *spec, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	const char **withdrawn;
+
+	if (!store_query(db,
+			 "SELECT id FROM allocations WHERE node = $1 AND state = 'releasing' "
+			 "ORDER BY id LIMIT $2",
+			 STORE_PARAMS(store_text(node->id), store_int(CONTROL_MAX_WITHDRAWN)),
+			 &rows, error))
+		return false;
+	withdrawn = arena_alloc(&spec->arena, (rows.count + 1) * sizeof *withdrawn);
+	for (size_t i = 0; i < rows.count; i++)
+		withdrawn[i] = arena_strdup(&spec->arena, store_get_text(&rows, i, 0));
+	spec->withdrawn = withdrawn;
+	spec->withdrawn_count = rows.count;
+	return true;
+}
+
 static bool spec_body(struct store_connection *db, void *argument, struct error *error)
 {
 	struct spec_work *work = argument;
@@ -104,7 +125,8 @@ static bool spec_body(struct store_connection *db, void *argument, struct error 
 
 	control_spec_deinit(spec);
 	if (!stream_check(db, work->node, work->epoch, &node, error) ||
-	    !pool_load(db, node.pool, &pool, error) || !load_assignments(db, &node, spec, error))
+	    !pool_load(db, node.pool, &pool, error) || !load_assignments(db, &node, spec, error) ||
+	    !load_withdrawn(db, &node, spec, error))
 		return false;
 	str_copy(spec->lineage, sizeof spec->lineage, store_connection_lineage(db));
 	spec->generation = node.spec_generation;

@@ -203,7 +203,7 @@ static void step_reports(struct durable_steps *steps, const struct node *node,
 
 /* --- a Spec that came: stored before anything is done about it --- */
 
-static bool store_spec(struct node *node)
+static bool store_spec(struct node *node, struct mono now)
 {
 	struct spec *spec = node->uplink ? uplink_take_spec(node->uplink) : NULL;
 	struct durable_steps steps = {0};
@@ -214,6 +214,12 @@ static bool store_spec(struct node *node)
 		spec_deinit(spec);
 		free(spec);
 		return false;
+	}
+	releases_copy(&node->releases, &node->write.releases);
+	if (releases_add_withdrawn(&node->write.releases, spec, &node->holds, clock_wall(), now,
+				   node->boot_id)) {
+		node->write.releases_changed = true;
+		step_releases(&steps, node, &node->write.releases);
 	}
 	node->write.spec = spec;
 	step_spec(&steps, node, spec);
@@ -434,7 +440,7 @@ void converge_step(struct node *node, struct mono now)
 		node_again(node, node->write_after);
 		return;
 	}
-	if (store_spec(node))
+	if (store_spec(node, now))
 		return;
 	releases_copy(&node->releases, &node->write.releases);
 	reports_copy(&node->reports, &node->write.reports);

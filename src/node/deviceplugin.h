@@ -36,6 +36,9 @@ struct mono deviceplugin_step(struct deviceplugin *plugin, struct mono now, bool
 /* The offer changed: tell the kubelet. */
 void deviceplugin_changed(struct deviceplugin *plugin);
 
+/* When this process last answered an Allocate; {0}: never. */
+struct mono deviceplugin_given(const struct deviceplugin *plugin);
+
 /* For status. */
 struct deviceplugin_state {
 	bool registered;

@@ -27,6 +27,7 @@ struct deviceplugin {
 	VEC(struct deviceplugin_stream) streams;
 	struct mono streaming_since;
 	struct wall registered_since;
+	struct mono given; /* the last Allocate that was answered */
 	/* the try under way, and how the last one went */
 	struct rpc_client *client;
 	bool calling, answered, accepted, ever_tried;

@@ -267,17 +267,24 @@ static bool allocate(struct deviceplugin *plugin, const V1beta1__AllocateRequest
 
 static void on_allocate(struct rpc_call *call, void *arg, const uint8_t *data, size_t length)
 {
+	struct deviceplugin *plugin = arg;
 	CLEANUP(message) V1beta1__AllocateRequest *request = NULL;
 	CLEANUP(buf) struct buf out = {0};
 	struct error error = {0};
 
 	if (allocate_request_unpack(data, length, &request, &error) &&
-	    allocate(arg, request, &out, &error)) {
+	    allocate(plugin, request, &out, &error)) {
+		plugin->given = loop_now(plugin->loop);
 		answer(call, &out);
 		return;
 	}
 	log_failure(LOG_WARN, "allocate.refused", &error, "the kubelet fails the pod's admission");
 	rpc_finish_error(call, &error);
+}
+
+struct mono deviceplugin_given(const struct deviceplugin *plugin)
+{
+	return plugin->given;
 }
 
 /* --- PreStartContainer: not asked for, answered all the same --- */

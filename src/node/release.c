@@ -175,12 +175,23 @@ static enum release_answer answer_for(const struct node *node, const char *alloc
 	return node->answered_how;
 }
 
+static struct mono given(const struct node *node)
+{
+	struct mono last = {0};
+
+	for (size_t i = 0; i < ATOM_CLASSES; i++)
+		if (mono_until(last, deviceplugin_given(node->plugins[i])) > 0)
+			last = deviceplugin_given(node->plugins[i]);
+	return last;
+}
+
 static struct release_view view_of(const struct node *node, const struct release_entry *entry,
 				   const struct node_release *release, bool worker, struct mono now)
 {
 	return (struct release_view){
 		.asked = release_asked(entry, node->boot_id, now),
 		.withdrawn = release->withdrawn,
+		.given = given(node),
 		.wanted = node->spec && spec_find(node->spec, entry->allocation),
 		.bound = holds_find(&node->holds, entry->allocation),
 		.reported = entry->reported,

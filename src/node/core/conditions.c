@@ -30,8 +30,8 @@ static void add_stuck(struct conditions *conditions, const struct conditions_vie
 		const struct release_entry *entry = view->stuck[i];
 		CLEANUP(buf) struct buf one = {0};
 
-		buf_printf(&one, "%spods hold devices of released %s:", i ? "; " : "",
-			   entry->allocation);
+		buf_printf(&one, "%spods hold devices of released %s%s", i ? "; " : "",
+			   entry->allocation, entry->devices.count > 0 ? ":" : "");
 		for (size_t j = 0; j < entry->devices.count; j++) {
 			char atom[ATOM_TEXT_SIZE];
 

@@ -51,24 +51,52 @@ struct release_entry *releases_find(const struct releases *releases, const char 
 	return NULL;
 }
 
+static struct release_entry *add_entry(struct releases *releases, const char *allocation,
+				       struct wall wall, struct mono now, const char *boot_id)
+{
+	struct release_entry *entry = vec_push(&releases->entries);
+
+	str_copy(entry->allocation, sizeof entry->allocation, allocation);
+	str_copy(entry->boot_id, sizeof entry->boot_id, boot_id);
+	entry->since = wall.ms / 1000;
+	entry->since_boot_ms = now.ms;
+	return entry;
+}
+
 void releases_add(struct releases *releases, const struct hold *hold, struct wall wall,
 		  struct mono now, const char *boot_id)
 {
 	struct release_entry *entry;
 
-	if (releases_find(releases, hold->allocation))
+	entry = releases_find(releases, hold->allocation);
+	if (entry && !entry->reported && entry->devices.count > 0)
 		return;
-	entry = vec_push(&releases->entries);
-	str_copy(entry->allocation, sizeof entry->allocation, hold->allocation);
-	str_copy(entry->boot_id, sizeof entry->boot_id, boot_id);
-	entry->since = wall.ms / 1000;
-	entry->since_boot_ms = now.ms;
+	releases_remove(releases, hold->allocation);
+	entry = add_entry(releases, hold->allocation, wall, now, boot_id);
 	for (size_t i = 0; i < hold->devices.count; i++) {
 		struct release_device *device = vec_push(&entry->devices);
 
 		device->atom = hold->devices.items[i].atom;
 		str_copy(device->visible, sizeof device->visible, hold->devices.items[i].visible);
 	}
+}
+
+bool releases_add_withdrawn(struct releases *releases, const struct spec *spec,
+			    const struct holds *holds, struct wall wall, struct mono now,
+			    const char *boot_id)
+{
+	bool added = false;
+
+	for (size_t i = 0; i < spec->withdrawn.count; i++) {
+		const char *allocation = spec->withdrawn.items[i].allocation;
+
+		if (releases_find(releases, allocation) || holds_find(holds, allocation) ||
+		    releases->entries.count == RELEASES_MAX)
+			continue;
+		add_entry(releases, allocation, wall, now, boot_id);
+		added = true;
+	}
+	return added;
 }
 
 void releases_remove(struct releases *releases, const char *allocation)
@@ -272,8 +300,9 @@ static struct mono later(struct mono a, struct mono b)
 /* A listing counts when it was asked for after this. */
 static struct mono evidence_from(const struct release_view *view)
 {
-	return later(mono_after(view->withdrawn, RELEASE_SETTLE_MS),
-		     mono_after(view->kubelet_since, RELEASE_KUBELET_SETTLE_MS));
+	return later(view->withdrawn,
+		     later(mono_after(view->given, RELEASE_SETTLE_MS),
+			   mono_after(view->kubelet_since, RELEASE_KUBELET_SETTLE_MS)));
 }
 
 static struct release_plan ask(const struct release_view *view, struct mono now, const char *why)
@@ -281,7 +310,7 @@ static struct release_plan ask(const struct release_view *view, struct mono now,
 	bool young = mono_until(view->asked, now) < RELEASE_YOUNG_MS;
 	struct mono again = evidence_from(view);
 
-	if (view->answer != RELEASE_ANSWER_NONE)
+	if (view->answer != RELEASE_ANSWER_NONE && mono_until(again, view->answered) >= 0)
 		again = later(again, mono_after(view->answered,
 						young ? RELEASE_ASK_MS : RELEASE_ASK_OLD_MS));
 	return (struct release_plan){.step = RELEASE_ASK, .again = again, .why = why};

@@ -12,9 +12,10 @@
 
 #include "gpu/core/field.h"
 #include "node/core/holds.h"
+#include "node/core/spec.h"
 
-/* A listing asked for sooner than this after the withdrawal may miss a pod that was just being
- * admitted: the kubelet records a device after the plugin has answered. */
+/* A listing asked for sooner than this after an Allocate was answered may miss its pod: the kubelet
+ * records a device after the plugin has answered. After the withdrawal none is answered. */
 #define RELEASE_SETTLE_MS 1000
 /* A kubelet that just started lists nothing until it has heard of its pods. */
 #define RELEASE_KUBELET_SETTLE_MS 10000
@@ -62,9 +63,16 @@ static inline void releases_cleanup(struct releases *releases)
 
 void releases_copy(const struct releases *from, struct releases *ret_to);
 struct release_entry *releases_find(const struct releases *releases, const char *allocation);
-/* Adds an entry for the hold, unless there is one already. */
+/* Adds an entry for the hold, unless one is pending that names devices. One that was reported is of
+ * an earlier binding: the release begins anew. */
 void releases_add(struct releases *releases, const struct hold *hold, struct wall wall,
 		  struct mono now, const char *boot_id);
+/* Adds an entry without devices for each that a Spec names as withdrawn and that isn't bound here:
+ * nothing is to be withdrawn, but it is said only after the kubelet was asked. False: there was
+ * nothing to add. */
+bool releases_add_withdrawn(struct releases *releases, const struct spec *spec,
+			    const struct holds *holds, struct wall wall, struct mono now,
+			    const char *boot_id);
 void releases_remove(struct releases *releases, const char *allocation);
 void releases_format(const struct releases *releases, struct buf *out);
 /* Anything that isn't such a record in full is an error: it is never taken as "none pending". */
@@ -83,6 +91,7 @@ enum release_answer {
 struct release_view {
 	struct mono asked;     /* when the release was recorded, on this boot's clock */
 	struct mono withdrawn; /* since when the devices are gone from disk and from the offers */
+	struct mono given;     /* when this process last answered an Allocate; {0}: never */
 	bool wanted;           /* the stored Spec has the allocation again */
 	bool bound;            /* its CDI spec is on disk */
 	bool reported;

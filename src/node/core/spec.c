@@ -18,6 +18,7 @@ void spec_deinit(struct spec *spec)
 	for (size_t i = 0; i < spec->assignments.count; i++)
 		vec_deinit(&spec->assignments.items[i].devices);
 	vec_deinit(&spec->assignments);
+	vec_deinit(&spec->withdrawn);
 }
 
 struct spec_assignment *spec_find(const struct spec *spec, const char *allocation)
@@ -110,6 +111,16 @@ static bool take_assignment(const Bettercompute__V1__Assignment *message, struct
 	return true;
 }
 
+static bool take_withdrawn(const char *allocation, struct spec *spec, struct error *error)
+{
+	if (!id_valid(allocation, "alc") || spec_find(spec, allocation))
+		return error_set(error, ERROR_INVALID_INPUT,
+				 "withdrawn '%.60s' is no allocation, or is wanted too",
+				 allocation);
+	str_copy(vec_push(&spec->withdrawn)->allocation, ID_SIZE, allocation);
+	return true;
+}
+
 bool spec_from_message(const Bettercompute__V1__Spec *message, struct spec *ret_spec,
 		       struct error *error)
 {
@@ -129,6 +140,10 @@ bool spec_from_message(const Bettercompute__V1__Spec *message, struct spec *ret_
 				 message->n_assignments, HOLDS_MAX);
 	for (size_t i = 0; i < message->n_assignments; i++)
 		if (!take_assignment(message->assignments[i], &spec, error))
+			return false;
+	/* What is too many is named again by a later Spec. */
+	for (size_t i = 0; i < message->n_withdrawn && i < SPEC_MAX_WITHDRAWN; i++)
+		if (!take_withdrawn(message->withdrawn[i], &spec, error))
 			return false;
 	*ret_spec = spec;
 	spec = (struct spec){0};

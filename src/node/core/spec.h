@@ -20,6 +20,7 @@
 #define SPEC_API_SIZE     16
 #define SPEC_PROBLEM_SIZE 160
 #define SPEC_REASON_SIZE  32
+#define SPEC_MAX_WITHDRAWN 1024
 
 struct spec_device {
 	struct atom atom;
@@ -37,11 +38,18 @@ struct spec_assignment {
 	int64_t memory_bytes;
 };
 
+/* An allocation whose release the control plane waits for. */
+struct spec_withdrawn {
+	char allocation[ID_SIZE];
+};
+
 struct spec {
 	char lineage[SPEC_LINEAGE_SIZE];
 	int64_t generation;
 	char gpu_api[SPEC_API_SIZE]; /* "device-plugin", "dra", or "" when the Spec didn't say */
 	VEC(struct spec_assignment) assignments;
+	/* As it came; not in spec.json: what of it is pending stands in releasing.json. */
+	VEC(struct spec_withdrawn) withdrawn;
 };
 void spec_deinit(struct spec *spec);
 

@@ -44,6 +44,29 @@ static void test_record_comes_back(void **state)
 	buf_deinit(&again);
 }
 
+/* Bound again after its release was reported, and then released again: pods may hold it anew. */
+static void test_a_reported_release_begins_anew(void **state)
+{
+	struct inventory inventory = {0};
+	struct releases releases = {0};
+	struct holds holds = {0};
+	struct atom atom;
+
+	(void)state;
+	fixture_inventory(&inventory);
+	atom = fixture_gpu(&inventory, 0);
+	fixture_bind(&holds, &inventory, ALC_A, &atom, 1);
+	releases_add(&releases, &holds.items[0], (struct wall){1000}, (struct mono){1}, "b");
+	releases.entries.items[0].reported = true;
+	releases_add(&releases, &holds.items[0], (struct wall){9000}, (struct mono){9}, "b");
+	assert_int_equal(releases.entries.count, 1);
+	assert_false(releases.entries.items[0].reported);
+	assert_int_equal(releases.entries.items[0].since_boot_ms, 9);
+	releases_deinit(&releases);
+	holds_deinit(&holds);
+	inventory_deinit(&inventory);
+}
+
 /* Truncated anywhere, or with anything behind it. proves: REL-30 */
 static void test_damage_is_never_empty(void **state)
 {
@@ -113,8 +136,10 @@ static const int64_t times[] = {0, 999, 1000, 5000, 9999, 10000, 299999, 300000}
 static void check(const struct release_view *view, struct mono now)
 {
 	struct release_plan plan = release_decide(view, now);
-	int64_t settled = view->withdrawn.ms + RELEASE_SETTLE_MS;
+	int64_t settled = view->withdrawn.ms;
 
+	if (view->given.ms + RELEASE_SETTLE_MS > settled)
+		settled = view->given.ms + RELEASE_SETTLE_MS;
 	if (view->kubelet_since.ms + RELEASE_KUBELET_SETTLE_MS > settled)
 		settled = view->kubelet_since.ms + RELEASE_KUBELET_SETTLE_MS;
 	assert_non_null(plan.why);
@@ -136,6 +161,9 @@ static void check(const struct release_view *view, struct mono now)
 		assert_true(plan.again.ms >= settled);
 		assert_true(plan.again.ms - now.ms <= 30000);
 		assert_int_equal(plan.stuck, now.ms - view->asked.ms >= RELEASE_STUCK_MS);
+		/* an answer that can't count delays no question */
+		if (view->answered.ms < settled)
+			assert_int_equal(plan.again.ms, settled);
 	} else {
 		assert_false(plan.stuck);
 	}
@@ -143,10 +171,11 @@ static void check(const struct release_view *view, struct mono now)
 
 static void test_every_view(void **state)
 {
+	static const int64_t given[] = {0, 9500};
 	size_t n = ARRAY_SIZE(times);
 
 	(void)state;
-	for (unsigned flags = 0; flags < 16; flags++)
+	for (unsigned flags = 0, g = 0; flags < 16; g = !g, flags += !g)
 		for (int answer = 0; answer <= RELEASE_ANSWER_FREE; answer++)
 			for (size_t w = 0; w < n; w++)
 				for (size_t a = 0; a < n; a++)
@@ -159,6 +188,7 @@ static void test_every_view(void **state)
 							.answer = (enum release_answer)answer,
 							.withdrawn = {times[w]},
 							.answered = {times[a]},
+							.given = {given[g]},
 							.kubelet_since = {times[k]},
 						};
 
@@ -169,6 +199,49 @@ static void test_every_view(void **state)
 								check(&view,
 								      (struct mono){times[t]});
 					}
+}
+
+/* What this node never bound: nothing to withdraw, and yet the kubelet is asked before it is said.
+ * proves: REL-2 REL-14 */
+static void test_withdrawn_before_it_was_bound(void **state)
+{
+	struct releases releases = {0};
+	struct inventory inventory = {0};
+	struct holds holds = {0};
+	struct spec spec = {0};
+	struct atom atom;
+	struct release_view view = {.worker = true, .answer = RELEASE_ANSWER_NONE};
+
+	(void)state;
+	fixture_inventory(&inventory);
+	atom = fixture_gpu(&inventory, 0);
+	fixture_bind(&holds, &inventory, ALC_B, &atom, 1);
+	str_copy(vec_push(&spec.withdrawn)->allocation, ID_SIZE, ALC_A);
+	str_copy(vec_push(&spec.withdrawn)->allocation, ID_SIZE, ALC_B);
+	assert_true(releases_add_withdrawn(&releases, &spec, &holds, (struct wall){1000},
+					   (struct mono){5000}, "boot-1"));
+	assert_int_equal(releases.entries.count, 1); /* what is bound goes the usual way */
+	assert_string_equal(releases.entries.items[0].allocation, ALC_A);
+	assert_int_equal(releases.entries.items[0].devices.count, 0);
+	assert_false(releases_add_withdrawn(&releases, &spec, &holds, (struct wall){1000},
+					    (struct mono){5000}, "boot-1"));
+	view.asked = view.withdrawn = (struct mono){60000};
+	assert_int_equal(release_decide(&view, (struct mono){60000}).step, RELEASE_ASK);
+	view.answer = RELEASE_ANSWER_HELD;
+	view.answered = (struct mono){60000};
+	assert_int_equal(release_decide(&view, (struct mono){60001}).step, RELEASE_ASK);
+	view.answer = RELEASE_ANSWER_FREE;
+	assert_int_equal(release_decide(&view, (struct mono){60001}).step, RELEASE_REPORT);
+	/* found to be bound after all: its devices are recorded before they are withdrawn */
+	str_copy(holds.items[0].allocation, ID_SIZE, ALC_A);
+	releases_add(&releases, &holds.items[0], (struct wall){1000}, (struct mono){5000},
+		     "boot-1");
+	assert_int_equal(releases.entries.count, 1);
+	assert_int_equal(releases.entries.items[0].devices.count, 1);
+	releases_deinit(&releases);
+	spec_deinit(&spec);
+	holds_deinit(&holds);
+	inventory_deinit(&inventory);
 }
 
 /* proves: REL-49 */
@@ -187,9 +260,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_record_comes_back),
+		cmocka_unit_test(test_a_reported_release_begins_anew),
 		cmocka_unit_test(test_damage_is_never_empty),
 		cmocka_unit_test(test_keeps_what_it_does_not_know),
 		cmocka_unit_test(test_every_view),
+		cmocka_unit_test(test_withdrawn_before_it_was_bound),
 		cmocka_unit_test(test_waiting_survives_a_restart_not_a_boot),
 	};
 
