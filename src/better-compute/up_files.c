@@ -200,10 +200,13 @@ static bool read_scenario(const char *path, struct scenario *scenario, struct er
 /* "sim:8xH100" or "sim:FILE". */
 static bool make_scenario(const char *gpus, struct scenario *scenario, struct error *error)
 {
-	const char *what = str_equal(gpus, "auto") ? PRESET : gpus + 4;
-	size_t digits = strspn(what, "0123456789");
+	bool sim = str_starts(gpus, "sim:") && gpus[4];
+	const char *what = sim ? gpus + 4 : PRESET;
+	size_t digits = 0;
 
-	if (!str_equal(gpus, "auto") && (!str_starts(gpus, "sim:") || !what[0])) {
+	while (what[digits] >= '0' && what[digits] <= '9')
+		digits++;
+	if (!str_equal(gpus, "auto") && !sim) {
 		error_set(error, ERROR_INVALID_INPUT, "--gpus: '%s' is neither auto nor sim:…",
 			  gpus);
 		return error_hint(error, "Write it as sim:8xH100, or as sim:FILE.");
@@ -293,7 +296,7 @@ static bool init_home(const char *home, struct error *error)
 	buf_printf(&path, "%s/admin.key", home);
 	buf_printf(&line, "%s\n", key);
 	ok = durable_replace(buf_text(&path), line.data, line.length, 0600, error);
-	explicit_bzero(line.data, line.length);
+	buf_wipe(&line);
 	explicit_bzero(key, sizeof key);
 	return ok;
 }
