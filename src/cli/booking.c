@@ -238,6 +238,8 @@ static void wait_cleanup(struct wait *wait)
 		close(wait->signal_fd);
 }
 
+#define HELD "DevicesHeld: " /* its message says enough */
+
 /* The state as one step of the line "pending → placed on node_… → active". */
 static const char *step_text(struct wait *wait, const json_t *reservation)
 {
@@ -253,7 +255,8 @@ static const char *step_text(struct wait *wait, const json_t *reservation)
 	if (str_equal(state, "placed") && node)
 		return arena_printf(arena, "placed on %s", node);
 	if (view_has_condition(reservation, "DevicesHeld"))
-		return arena_printf(arena, "%s, %s", state, held);
+		return arena_printf(arena, "%s, %s", state,
+				    held + (str_starts(held, HELD) ? strlen(HELD) : 0));
 	if (wait->goal == BOOKING_RELEASED && view_terminal(state))
 		return arena_printf(arena, "%s, waiting for the node", state);
 	return state;
