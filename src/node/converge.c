@@ -245,18 +245,33 @@ struct pass {
 	bool entries_changed; /* after the first record of the pass */
 };
 
+/* What is bound again was not released, whatever waits to be said (REL-6): neither the control plane
+ * nor a restart may take the old word for the next release. */
+static bool take_back(struct pass *pass, const char *allocation)
+{
+	struct node_write *write = &pass->node->write;
+	bool dropped = reports_drop(&write->reports, REPORT_RELEASED, allocation);
+
+	write->reports_changed |= dropped;
+	return dropped;
+}
+
 static void plan_releases(struct pass *pass, const struct converge_plan *plan)
 {
 	struct node_write *write = &pass->node->write;
+	bool dropped = false;
 
 	for (size_t i = 0; i < plan->releases.count; i++) {
 		const struct hold *hold = plan->releases.items[i];
 
+		dropped |= take_back(pass, hold->allocation);
 		releases_add(&write->releases, hold, clock_wall(), pass->now, pass->node->boot_id);
 		write->releases_changed = true;
 		log_info("release.pending", "a hold is no longer wanted", "allocation",
 			 hold->allocation, NULL);
 	}
+	if (dropped)
+		step_reports(&pass->steps, pass->node, &write->reports);
 	if (plan->releases.count > 0)
 		step_releases(&pass->steps, pass->node, &write->releases);
 }
@@ -294,6 +309,7 @@ static void plan_binds(struct pass *pass, struct converge_plan *plan)
 		holds_find_nodes(hold);
 		holds_format(hold, &text);
 		durable_steps_replace(&pass->steps, path, text.data, text.length, 0644);
+		(void)take_back(pass, hold->allocation);
 		add_bound(&node->write.reports, hold, generation_of(node));
 		node->write.reports_changed = true;
 		log_info("bind", "devices are bound", "allocation", hold->allocation, NULL);
@@ -335,6 +351,7 @@ static void plan_reported(struct pass *pass, const struct converge_plan *plan)
 		if (!entry || holds_find(&plan->binds, release->allocation))
 			continue; /* bound again in this very pass: no word of a release */
 		if (release->plan.step == RELEASE_FORGET) {
+			(void)take_back(pass, release->allocation);
 			releases_remove(&write->releases, release->allocation);
 		} else if (release->plan.step == RELEASE_REPORT) {
 			entry->reported = true;

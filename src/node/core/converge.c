@@ -200,6 +200,33 @@ static bool make_hold(const struct converge_view *view, struct converge_plan *pl
 	return true;
 }
 
+static bool same_released(const struct release_entry *entry,
+			  const struct spec_assignment *assignment)
+{
+	if (entry->devices.count != assignment->devices.count)
+		return false;
+	for (size_t i = 0; i < entry->devices.count; i++)
+		if (!atom_equal(&entry->devices.items[i].atom,
+				&assignment->devices.items[i].atom) ||
+		    !str_equal(entry->devices.items[i].visible,
+			       assignment->devices.items[i].visible))
+			return false;
+	return true;
+}
+
+/* What pods may still have of it is claimed only for as long as its entry stands, and that goes when
+ * it is bound again: so it is bound with the same devices or not at all. */
+static bool check_entry(const struct converge_view *view, struct converge_plan *plan,
+			const struct spec_assignment *assignment)
+{
+	const struct release_entry *entry = releases_find(view->releases, assignment->allocation);
+
+	return !entry || entry->reported || entry->devices.count == 0 ||
+	       same_released(entry, assignment) ||
+	       fail(plan, assignment->allocation, "devices-changed",
+		    "its release with other devices is pending");
+}
+
 static void bind_assignment(const struct converge_view *view, struct converge_plan *plan,
 			    const struct spec_assignment *assignment)
 {
@@ -211,7 +238,8 @@ static void bind_assignment(const struct converge_view *view, struct converge_pl
 		fail(plan, assignment->allocation, "invalid-assignment", "%s", assignment->problem);
 		return;
 	}
-	if (!check_host(view, plan, assignment) || !make_hold(view, plan, assignment, &hold))
+	if (!check_entry(view, plan, assignment) || !check_host(view, plan, assignment) ||
+	    !make_hold(view, plan, assignment, &hold))
 		return;
 	*vec_push(&plan->binds) = hold;
 	hold = (struct hold){0};
@@ -229,6 +257,14 @@ static bool same_devices(const struct hold *hold, const struct spec_assignment *
 	return true;
 }
 
+/* The record has an end. What doesn't fit stays bound until there is room. */
+static bool fits_record(const struct releases *releases, const struct converge_plan *plan,
+			const char *allocation)
+{
+	return releases->entries.count + plan->releases.count < RELEASES_MAX ||
+	       releases_find(releases, allocation);
+}
+
 void converge_decide(const struct converge_view *view, struct converge_plan *ret_plan)
 {
 	struct converge_plan plan = {0};
@@ -237,7 +273,8 @@ void converge_decide(const struct converge_view *view, struct converge_plan *ret
 		const struct hold *hold = &view->holds->items[i];
 
 		if (str_equal(hold->binding, OFFER_BINDING) &&
-		    !spec_find(view->spec, hold->allocation))
+		    !spec_find(view->spec, hold->allocation) &&
+		    fits_record(view->releases, &plan, hold->allocation))
 			*vec_push(&plan.releases) = hold;
 	}
 	for (size_t i = 0; view->spec && view->holds && i < view->spec->assignments.count; i++) {

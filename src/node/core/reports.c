@@ -59,15 +59,23 @@ static void remove_at(struct reports *reports, size_t index)
 	vec_remove(&reports->queue, index);
 }
 
-struct report *reports_add(struct reports *reports, enum report_kind kind, const char *subject,
-			   int64_t generation)
+bool reports_drop(struct reports *reports, enum report_kind kind, const char *subject)
 {
-	struct report *report;
+	size_t before = reports->queue.count;
 
 	for (size_t i = reports->queue.count; i-- > 0;)
 		if (reports->queue.items[i].kind == kind &&
 		    str_equal(reports->queue.items[i].subject, subject))
 			remove_at(reports, i);
+	return reports->queue.count < before;
+}
+
+struct report *reports_add(struct reports *reports, enum report_kind kind, const char *subject,
+			   int64_t generation)
+{
+	struct report *report;
+
+	(void)reports_drop(reports, kind, subject);
 	if (reports->queue.count == REPORTS_MAX) /* the oldest is told again at the next Hello */
 		remove_at(reports, 0);
 	report = vec_push(&reports->queue);

@@ -59,6 +59,8 @@ void reports_copy(const struct reports *from, struct reports *ret_to);
  * caller fills what the kind needs; the pointer is good until the next change. */
 struct report *reports_add(struct reports *reports, enum report_kind kind, const char *subject,
 			   int64_t generation);
+/* Takes back what isn't true any more; false: there was no such report. */
+bool reports_drop(struct reports *reports, enum report_kind kind, const char *subject);
 /* Drops everything up to `sequence`, and counts on from there at least. */
 void reports_acknowledge(struct reports *reports, int64_t sequence);
 bool reports_has(const struct reports *reports, enum report_kind kind, const char *subject);

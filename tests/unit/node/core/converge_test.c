@@ -240,6 +240,55 @@ static void test_live_holds_outlive_the_marker(void **state)
 	world_deinit(&world);
 }
 
+/* Bound again with other devices its entry would go, and with it the claim on what pods hold. */
+static void test_bound_again_with_the_same_devices(void **state)
+{
+	struct world world;
+	struct atom atom;
+
+	(void)state;
+	world_init(&world);
+	atom = fixture_gpu(&world.inventory, 0);
+	fixture_bind(&world.holds, &world.inventory, ALC_A, &atom, 1);
+	releases_add(&world.releases, &world.holds.items[0], (struct wall){0}, (struct mono){0},
+		     "b");
+	holds_deinit(&world.holds);
+	memset(&world.holds, 0, sizeof world.holds);
+	assign(&world, ALC_A, fixture_gpu(&world.inventory, 1));
+	decide(&world);
+	assert_int_equal(world.plan.binds.count, 0);
+	assert_string_equal(world.plan.failures.items[0].reason, "devices-changed");
+	world.spec.assignments.items[0].devices.items[0].atom = atom;
+	str_copy(world.spec.assignments.items[0].devices.items[0].visible, ATOM_VISIBLE_SIZE,
+		 world.releases.entries.items[0].devices.items[0].visible);
+	decide(&world);
+	assert_int_equal(world.plan.binds.count, 1);
+	world_deinit(&world);
+}
+
+/* What the record can't take stays bound. */
+static void test_the_record_has_an_end(void **state)
+{
+	struct world world;
+	struct atom atom;
+
+	(void)state;
+	world_init(&world);
+	atom = fixture_gpu(&world.inventory, 0);
+	fixture_bind(&world.holds, &world.inventory, ALC_A, &atom, 1);
+	for (int i = 0; i < RELEASES_MAX; i++) {
+		struct release_entry *entry = vec_push(&world.releases.entries);
+
+		snprintf(entry->allocation, sizeof entry->allocation, "alc_%026d", i);
+	}
+	decide(&world);
+	assert_int_equal(world.plan.releases.count, 0);
+	releases_remove(&world.releases, world.releases.entries.items[0].allocation);
+	decide(&world);
+	assert_int_equal(world.plan.releases.count, 1);
+	world_deinit(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,6 +299,8 @@ int main(void)
 		cmocka_unit_test(test_failures_have_reasons),
 		cmocka_unit_test(test_the_host_has_an_end),
 		cmocka_unit_test(test_live_holds_outlive_the_marker),
+		cmocka_unit_test(test_bound_again_with_the_same_devices),
+		cmocka_unit_test(test_the_record_has_an_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,6 +70,23 @@ static void test_newer_state_replaces_older(void **state)
 	reports_deinit(&reports);
 }
 
+static void test_a_report_is_taken_back(void **state)
+{
+	struct reports reports = {0};
+
+	(void)state;
+	reports_add(&reports, REPORT_RELEASED, ALC_A, 1);
+	reports_add(&reports, REPORT_BOUND, ALC_A, 2);
+	reports_add(&reports, REPORT_RELEASED, ALC_B, 2);
+	assert_true(reports_drop(&reports, REPORT_RELEASED, ALC_A));
+	assert_false(reports_drop(&reports, REPORT_RELEASED, ALC_A));
+	assert_int_equal(reports.queue.count, 2);
+	assert_true(reports_has(&reports, REPORT_BOUND, ALC_A));
+	assert_true(reports_has(&reports, REPORT_RELEASED, ALC_B));
+	assert_int_equal(reports.sequence, 3); /* its number isn't used again */
+	reports_deinit(&reports);
+}
+
 static void test_the_queue_has_a_bound(void **state)
 {
 	struct reports reports = {0};
@@ -92,6 +109,7 @@ int main(void)
 		cmocka_unit_test(test_record_comes_back),
 		cmocka_unit_test(test_numbers_grow_and_are_never_used_twice),
 		cmocka_unit_test(test_newer_state_replaces_older),
+		cmocka_unit_test(test_a_report_is_taken_back),
 		cmocka_unit_test(test_the_queue_has_a_bound),
 	};
 
