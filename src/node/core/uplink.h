@@ -31,7 +31,9 @@ struct uplink_hello {
 	const char *boot_id, *hostname;
 	const struct spec *spec; /* NULL: none is stored */
 	int64_t last_sequence;
-	bool has_gpus; /* a host without GPUs announces no capability (GW-1) */
+	/* A host without GPUs announces no capability (GW-1). One that holds some has them, though it
+	 * may not see them now: without capabilities it would be told to give them back. */
+	bool has_gpus, has_holds;
 };
 MUST_CHECK bool uplink_pack_hello(const struct uplink_hello *hello, struct buf *out,
 				  struct error *error);

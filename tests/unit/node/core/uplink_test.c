@@ -20,13 +20,14 @@ static void test_hello(void **state)
 	struct uplink_hello hello = {.boot_id = "boot", .hostname = "host", .last_sequence = 3};
 
 	(void)state;
-	for (int gpus = 0; gpus < 2; gpus++)
+	for (int gpus = 0; gpus < 3; gpus++)
 		for (int stored = 0; stored < 2; stored++) {
 			CLEANUP(buf) struct buf bytes = {0};
 			CLEANUP(message) Bettercompute__V1__Up *up = NULL;
 			struct error error;
 
-			hello.has_gpus = gpus;
+			hello.has_gpus = gpus == 1;
+			hello.has_holds = gpus == 2; /* of GPUs that can't be seen now */
 			hello.spec = stored ? &spec : NULL;
 			expect_ok(uplink_pack_hello(&hello, &bytes, &error), &error);
 			up = back(&bytes);
