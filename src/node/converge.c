@@ -41,18 +41,18 @@ static int64_t generation_of(const struct node *node)
 }
 
 /* All that this node holds and has pending, told anew: after a start (what was bound when it died
- * may not have been told) and to a database that knows nothing of it. */
-static void tell_all(const struct node *node, struct reports *reports)
+ * may not have been told) and to a database that knows nothing of it. `generation` is of the Spec
+ * that it is told under. */
+static void tell_all(const struct node *node, int64_t generation, struct reports *reports)
 {
 	for (size_t i = 0; i < node->holds.count; i++)
 		if (!reports_has(reports, REPORT_BOUND, node->holds.items[i].allocation))
-			add_bound(reports, &node->holds.items[i], generation_of(node));
+			add_bound(reports, &node->holds.items[i], generation);
 	for (size_t i = 0; i < node->releases.entries.count; i++) {
 		const struct release_entry *entry = &node->releases.entries.items[i];
 
 		if (entry->reported && !reports_has(reports, REPORT_RELEASED, entry->allocation))
-			reports_add(reports, REPORT_RELEASED, entry->allocation,
-				    generation_of(node));
+			reports_add(reports, REPORT_RELEASED, entry->allocation, generation);
 	}
 }
 
@@ -76,19 +76,13 @@ static void load_reports(struct node *node)
 	reports_deinit(&node->reports);
 	node->reports = (struct reports){0};
 	if (durable_read(node->reports_path, REPORTS_MAX_FILE, &text, &error) &&
-	    reports_parse(buf_text(&text), text.length, &node->reports, &error)) {
+	    reports_parse(buf_text(&text), text.length, &node->reports, &error))
 		mark_reported(node);
-		for (size_t i = 0; i < node->holds.count; i++)
-			if (!reports_has(&node->reports, REPORT_BOUND,
-					 node->holds.items[i].allocation))
-				add_bound(&node->reports, &node->holds.items[i],
-					  generation_of(node));
-		return;
-	}
-	if (error.code != ERROR_NOT_FOUND)
+	else if (error.code != ERROR_NOT_FOUND)
 		log_failure(LOG_ERROR, "reports.unreadable", &error,
 			    "all that is held and pending is reported anew");
-	tell_all(node, &node->reports);
+	node->reports_stored = node->reports.sequence;
+	tell_all(node, generation_of(node), &node->reports);
 }
 
 void converge_load(struct node *node)
@@ -130,6 +124,7 @@ static void adopt(struct node *node, struct node_write *write)
 	if (write->reports_changed) {
 		reports_deinit(&node->reports);
 		node->reports = write->reports;
+		node->reports_stored = node->reports.sequence;
 		write->reports = (struct reports){0};
 	}
 	if (write->certificate_changed) {
@@ -157,7 +152,7 @@ static void on_written(void *arg, size_t done_count UNUSED, const struct error *
 		log_failure(LOG_ERROR, "record.write", error, "it is tried again in a second");
 		node->write_after = mono_after(loop_now(node->loop), NODE_WRITE_AGAIN_MS);
 		release_load(node);
-		load_spec(node);
+		converge_load(node);
 	}
 	write_deinit(&node->write);
 	node_wake(node);
@@ -215,6 +210,16 @@ static bool store_spec(struct node *node, struct mono now)
 		free(spec);
 		return false;
 	}
+	if (!node->spec || !str_equal(node->spec->lineage, spec->lineage)) {
+		/* Another database, or ours again after the Spec was lost: what is waiting was
+		 * numbered by a Spec that it doesn't know. Before the Spec, so that no crash leaves
+		 * the old numbers under the new lineage. */
+		node->write.reports_changed = true;
+		node->write.reports.sequence = node->reports.sequence;
+		tell_all(node, spec->generation, &node->write.reports);
+		node->inventory_due = node->conditions_due = true;
+		step_reports(&steps, node, &node->write.reports);
+	}
 	releases_copy(&node->releases, &node->write.releases);
 	if (releases_add_withdrawn(&node->write.releases, spec, &node->holds, clock_wall(), now,
 				   node->boot_id)) {
@@ -223,14 +228,6 @@ static bool store_spec(struct node *node, struct mono now)
 	}
 	node->write.spec = spec;
 	step_spec(&steps, node, spec);
-	if (node->spec && !str_equal(node->spec->lineage, spec->lineage)) {
-		/* Another database: what it was never told is told. */
-		node->write.reports_changed = true;
-		node->write.reports.sequence = node->reports.sequence;
-		tell_all(node, &node->write.reports);
-		node->inventory_due = node->conditions_due = true;
-		step_reports(&steps, node, &node->write.reports);
-	}
 	submit(node, &steps);
 	return true;
 }
@@ -354,6 +351,8 @@ static void plan_reported(struct pass *pass, const struct converge_plan *plan)
 			(void)take_back(pass, release->allocation);
 			releases_remove(&write->releases, release->allocation);
 		} else if (release->plan.step == RELEASE_REPORT) {
+			if (!node->spec) /* no number to say it under: the next Spec has one */
+				continue;
 			entry->reported = true;
 			reports_add(&write->reports, REPORT_RELEASED, release->allocation,
 				    generation_of(node));
@@ -382,6 +381,8 @@ static void plan_news(struct pass *pass)
 		reports_acknowledge(&node->write.reports, acknowledged);
 		node->write.reports_changed = true;
 	}
+	if (node->reports.sequence > node->reports_stored) /* told anew after reading the record */
+		node->write.reports_changed = true;
 	if (node->inventory_due)
 		reports_add(&node->write.reports, REPORT_INVENTORY, "", generation_of(node));
 	if (node->conditions_due)

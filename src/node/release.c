@@ -162,8 +162,10 @@ static void follow_entries(struct node *node, struct mono now)
 			str_copy(release->allocation, sizeof release->allocation, allocation);
 			release->withdrawn = now;
 		}
-		if (bound)
+		/* Gone since the last look at the latest: it counts from this one. */
+		if (bound || release->bound)
 			release->withdrawn = now;
+		release->bound = bound;
 	}
 }
 

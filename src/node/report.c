@@ -144,6 +144,8 @@ static void send_reports(struct node *node)
 	for (size_t i = 0; i < node->reports.queue.count; i++) {
 		const struct report *report = &node->reports.queue.items[i];
 
+		if (report->sequence > node->reports_stored)
+			return; /* it is being written: the next turn */
 		if (report->sequence <= node->sent)
 			continue;
 		if (uplink_full(node->uplink))

@@ -29,6 +29,7 @@
 /* A pending release as it stands in this process. */
 struct node_release {
 	char allocation[ID_SIZE];
+	bool bound; /* at the last look */
 	struct mono withdrawn;
 	struct release_plan plan;
 };
@@ -75,6 +76,7 @@ struct node {
 	struct releases releases;
 	bool marker; /* releases could not be read (REL-32) */
 	struct reports reports;
+	int64_t reports_stored; /* the highest number on disk */
 
 	/* writing */
 	struct node_ticket *ticket; /* of the durable list under way; NULL: none is */

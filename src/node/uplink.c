@@ -380,9 +380,13 @@ static void beat(struct uplink *uplink, const struct uplink_hello *hello, struct
 {
 	CLEANUP(buf) struct buf message = {0};
 	struct error error = {0};
+	int64_t generation = 0;
 
+	/* A number of another lineage says nothing here. */
+	if (hello->spec && str_equal(hello->spec->lineage, uplink->lineage))
+		generation = hello->spec->generation;
 	uplink->heartbeat_at = mono_after(now, UPLINK_HEARTBEAT_MS);
-	if (uplink_pack_heartbeat(hello->spec ? hello->spec->generation : 0, &message, &error))
+	if (uplink_pack_heartbeat(generation, &message, &error))
 		uplink_send(uplink, &message);
 	else
 		log_failure(LOG_ERROR, "uplink.heartbeat", &error, "none is sent");

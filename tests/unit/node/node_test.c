@@ -426,6 +426,31 @@ static void test_release_waits_for_the_holder(void **state)
 	releases_deinit(&releases);
 }
 
+/* Without a Spec there is no number to report a release under: told so, it would be ignored and
+ * forgotten. */
+static void test_release_waits_for_a_spec(void **state)
+{
+	struct world *world = *state;
+
+	start_kubelet(world);
+	start_node(world);
+	wait_registered(world);
+	stop_node(world);
+	write_spec(world, false);
+	start_node(world);
+	kubelet_until(world->loop, nothing_is_offered, world, 3000, "the devices are withdrawn");
+	stop_node(world);
+	write_text(world, "var/lib/bcd/spec.json", "{");
+	start_node(world);
+	kubelet_run(world->loop, RELEASE_KUBELET_SETTLE_MS + 2000);
+	assert_int_equal(count_released(world), 0);
+	stop_node(world);
+	write_spec(world, false);
+	start_node(world);
+	kubelet_until(world->loop, is_released, world, RELEASE_KUBELET_SETTLE_MS + 3000,
+		      "the release is reported");
+}
+
 /* A kubelet that lists nobody, because it hasn't heard of its pods yet. proves: REL-14 REL-16 */
 static void test_release_waits_for_the_checkpoint(void **state)
 {
@@ -509,6 +534,7 @@ int main(void)
 		WITH_WORLD(test_restart_of_bcd),
 		WITH_WORLD(test_unreadable_hold),
 		WITH_WORLD(test_release_waits_for_the_holder),
+		WITH_WORLD(test_release_waits_for_a_spec),
 		WITH_WORLD(test_release_waits_for_the_checkpoint),
 		WITH_WORLD(test_unreadable_releases),
 	};
