@@ -230,12 +230,28 @@ static void on_turn(void *arg)
 
 /* --- verbs --- */
 
+#define UID_SIZE 37
+
+/* As an API server makes them: a random UUID (RFC 9562, version 4). */
+static void make_uid(char out[UID_SIZE])
+{
+	uint8_t b[16];
+
+	random_bytes(b, sizeof b);
+	b[6] = (uint8_t)(0x40 | (b[6] & 15));
+	b[8] = (uint8_t)(0x80 | (b[8] & 63));
+	snprintf(out, UID_SIZE,
+		 "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
+		 b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
+		 b[15]);
+}
+
 static void verb_run_pod(struct standin *standin, json_t *request, standin_answer_fn *fn, void *arg)
 {
 	struct error error;
 	struct pod *pod;
-	char uid[ID_SIZE];
-	random_id(uid, "pod", clock_wall());
+	char uid[UID_SIZE];
+	make_uid(uid);
 	if (!pods_add(&standin->pods, request, uid, &pod, &error)) {
 		answer_error(fn, arg, &error);
 		return;
