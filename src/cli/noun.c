@@ -5,6 +5,7 @@
 #include "cli/view.h"
 #include "text/suggest.h"
 
+#define MIN_PREFIX  4 /* characters of an id proper that may stand for it */
 #define MATCH_SHOWN 4 /* ids listed for an ambiguous text */
 
 static const char *created(const struct noun_view *view, const json_t *item)
@@ -205,13 +206,18 @@ static size_t prefix_length(const char *text)
 	return length;
 }
 
-/* Text may be an id's beginning, with or without "pool_". */
+/* Text may be an id's beginning, with or without "pool_". A slip of the hand names nothing, also
+ * where there is only one thing to name. */
 static bool begins_id(const struct noun *noun, const char *id, const char *text, size_t length)
 {
 	size_t prefix = strlen(noun->prefix) + 1;
 
-	return length > 0 && (strncmp(id, text, length) == 0 ||
-			      (strlen(id) > prefix && strncmp(id + prefix, text, length) == 0));
+	if (length >= prefix && strncmp(id, text, prefix) == 0) {
+		text += prefix;
+		length -= prefix;
+	}
+	return length >= MIN_PREFIX && strlen(id) > prefix &&
+	       strncmp(id + prefix, text, length) == 0;
 }
 
 static bool not_found(const struct noun *noun, const json_t *items, const char *text,

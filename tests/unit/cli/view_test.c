@@ -125,6 +125,14 @@ static void test_names_and_prefixes(void **state)
 		     ERROR_INVALID_INPUT, "could be 2: pool_01kb7a, pool_01kb7b");
 	expect_error(noun_match(pools, items, "h10", &id, &error), &error, ERROR_NOT_FOUND,
 		     "pool \"h10\" not found (did you mean \"h100\"?)");
+	/* too little to mean anything, though it may fit one thing only */
+	static const char *const slips[] = {"p", "pool", "pool_", "pool_01k", "01k", "0"};
+	CLEANUP(tree) json_t *one = json_array();
+
+	json_array_append(one, json_array_get(items, 0));
+	for (size_t i = 0; i < ARRAY_SIZE(slips); i++)
+		if (noun_match(pools, one, slips[i], &id, &error))
+			fail_msg("'%s' was taken for %s", slips[i], id);
 	expect_error(noun_match(pools, items, "", &id, &error), &error, ERROR_NOT_FOUND,
 		     "not found");
 	expect_error(noun_match(reservations, empty, "rsv_1", &id, &error), &error, ERROR_NOT_FOUND,
