@@ -15,6 +15,7 @@ struct report_work {
 	const struct control_report *report;
 	struct control_report_result result;
 	char ignored[ERROR_WHAT_SIZE]; /* why it had no effect; "" when it had */
+	char unknown[ERROR_WHAT_SIZE]; /* conditions new on this node and not known here; "" none */
 };
 
 /* A report that can't be used: acknowledged, since sending it again would not make it better. */
@@ -87,6 +88,16 @@ static bool apply_condition_change(struct store_connection *db, const struct nod
 	       publish_condition(db, node, now, true, error);
 }
 
+/* GW-30: of a newer bcd. It counts as advice, and is logged when it comes, not while it stays. */
+static void note_unknown(struct report_work *work, const struct node_condition_change *change)
+{
+	size_t used = strlen(work->unknown);
+
+	if (change->now && !change->before && !node_condition_is_known(change->now->type))
+		snprintf(work->unknown + used, sizeof work->unknown - used, "%s%s",
+			 used ? ", " : "", change->now->type);
+}
+
 static bool apply_conditions(struct store_connection *db, struct report_work *work,
 			     struct node *node, struct error *error)
 {
@@ -119,8 +130,10 @@ static bool apply_conditions(struct store_connection *db, struct report_work *wo
 						sane ? from->since.ms : now_ms};
 	}
 	node_conditions_diff(before, rows.count, now, report->conditions.count, &changes);
-	for (size_t i = 0; i < changes.count && done; i++)
+	for (size_t i = 0; i < changes.count && done; i++) {
+		note_unknown(work, &changes.items[i]);
 		done = apply_condition_change(db, node, &changes.items[i], error);
+	}
 	vec_deinit(&changes);
 	node->has_conditions = true;
 	work->result.look_again = true;
@@ -498,7 +511,7 @@ static bool report_body(struct store_connection *db, void *argument, struct erro
 	CLEANUP(node) struct node node = {0};
 
 	work->result = (struct control_report_result){0};
-	work->ignored[0] = '\0';
+	work->ignored[0] = work->unknown[0] = '\0';
 	if (!stream_check(db, report->node, report->epoch, &node, error))
 		return false;
 	work->result.acknowledged = node.acknowledged;
@@ -521,6 +534,9 @@ bool control_node_report(struct control *control, const struct control_report *r
 		return false;
 	if (work.ignored[0] != '\0')
 		log_warn("report-ignored", work.ignored, "node", report->node, NULL);
+	if (work.unknown[0] != '\0')
+		log_warn("condition-unknown", "conditions not known here count as advice", "node",
+			 report->node, "types", work.unknown, NULL);
 	*ret_result = work.result;
 	return true;
 }

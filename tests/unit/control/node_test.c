@@ -1,6 +1,9 @@
 /* What nodes say, and what they are told. */
 #include "unit/control/world.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 /* --- from joining to ready --- */
 
 /* proves: GW-2 GW-18 GW-19 GW-20 GW-24 */
@@ -140,6 +143,35 @@ static void test_conditions_are_recorded_and_published_once_a_change(void **stat
 	assert_int_equal(json_array_size(json_object_get(seen, "conditions")), 0);
 }
 
+/* Logged when it comes, and not again while it stays. proves: GW-30 */
+static void test_unknown_condition_is_logged_once(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	struct control_condition condition = {"FlubberDetected", "Newer", "", {1}};
+	int captured = open("/tmp", O_TMPFILE | O_RDWR, 0600), saved = dup(STDERR_FILENO);
+	char text[4096];
+	ssize_t length;
+	const char *at;
+
+	world_ready(world, &node, 1);
+	assert_true(captured >= 0 && saved >= 0);
+	dup2(captured, STDERR_FILENO);
+	world_conditions(world, &node, &condition, 1);
+	condition.message = "other words";
+	world_conditions(world, &node, &condition, 1);
+	dup2(saved, STDERR_FILENO);
+	length = pread(captured, text, sizeof text - 1, 0);
+	close(saved);
+	close(captured);
+	assert_true(length >= 0);
+	text[length] = '\0';
+	at = strstr(text, "FlubberDetected");
+	assert_non_null(at);
+	assert_null(strstr(at + 1, "FlubberDetected"));
+	assert_non_null(strstr(text, node.id));
+}
+
 /* proves: GW-17 GW-25 */
 static void test_report_sent_again_has_its_effect_once(void **state)
 {
@@ -250,7 +282,7 @@ static void test_bytes_that_are_no_text_are_cleaned_and_cut(void **state)
 
 /* --- what nodes are told --- */
 
-/* proves: RES-8 RES-9 RES-10 RES-11 RES-12 RES-44 GW-1 GW-3 */
+/* proves: RES-8 RES-9 RES-10 RES-11 RES-44 GW-3 */
 static void test_old_bcd_never_gets_what_it_does_not_know(void **state)
 {
 	static const char *const none[] = {NULL};
@@ -298,8 +330,8 @@ static void test_old_bcd_never_gets_what_it_does_not_know(void **state)
 	control_spec_deinit(&spec);
 }
 
-/* proves: RES-14 RES-15 GW-7 GW-12 JOIN-21 */
-static void test_conditions_and_trust_keep_work_away(void **state)
+/* proves: RES-14 GW-12 */
+static void test_conditions_keep_work_away(void **state)
 {
 	static const char *const types[] = {"ForeignGpuExposure", "KubernetesReleaseStuck",
 					    "PodResourcesUnavailable",
@@ -409,12 +441,13 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_newer_hello_makes_the_older_stream_void),
 		WORLD_TEST(test_silent_node_is_unreachable_and_its_conditions_stale),
 		WORLD_TEST(test_conditions_are_recorded_and_published_once_a_change),
+		WORLD_TEST(test_unknown_condition_is_logged_once),
 		WORLD_TEST(test_report_sent_again_has_its_effect_once),
 		WORLD_TEST(test_node_without_its_records_begins_again),
 		WORLD_TEST(test_wrong_inventory_is_refused_whole_and_shown),
 		WORLD_TEST(test_bytes_that_are_no_text_are_cleaned_and_cut),
 		WORLD_TEST(test_old_bcd_never_gets_what_it_does_not_know),
-		WORLD_TEST(test_conditions_and_trust_keep_work_away),
+		WORLD_TEST(test_conditions_keep_work_away),
 		WORLD_TEST(test_outbox_tells_every_replica),
 		WORLD_TEST(test_one_replica_leads_until_its_lease_ends),
 		WORLD_TEST(test_policy_reaches_the_nodes),
