@@ -107,6 +107,37 @@ static void test_held_devices_are_nobody_elses_however_long(void **state)
 			    "placed");
 }
 
+/* The share of the host is held with the devices, and free with them. proves: RES-17 RES-19 RES-45 */
+static void test_held_share_of_the_host_is_nobody_elses(void **state)
+{
+	static const char body[] = "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":"
+				   "\"gpu\",\"count\":1}],\"duration\":\"1h\",\"binding\":"
+				   "\"kubernetes\",\"resources\":{\"vcpu\":100,\"memoryGiB\":1}}";
+	struct world *world = *state;
+	struct world_node node;
+	json_t *first, *second;
+	const char *allocation, *id;
+
+	world_ready(world, &node, 2);
+	first = world_call(world, control_reservation_create, NULL, body, world->tenant,
+			   world->pool);
+	allocation = world_text(first, "allocations.0.id");
+	world_bind(world, &node, allocation);
+	world_call(world, control_reservation_release, world_text(first, "id"), NULL);
+	second = world_call(world, control_reservation_create, NULL, body, world->tenant,
+			    world->pool);
+	id = world_text(second, "id");
+	assert_string_equal(world_text(second, "state"), "pending");
+	assert_string_equal(world_text(second, "reasons.0.reason"), "HostVcpuShort");
+	world_store_spec(world, &node);
+	world_bound(world, &node, allocation); /* said again: still pending */
+	world_tick(world);
+	assert_string_equal(world_text(world_reservation(world, id), "state"), "pending");
+	world_released(world, &node, allocation);
+	world_tick(world);
+	assert_string_equal(world_text(world_reservation(world, id), "state"), "placed");
+}
+
 /* proves: RES-31 RES-32 RES-45 */
 static void test_bound_said_again_does_not_undo_a_release(void **state)
 {
@@ -669,6 +700,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		WORLD_TEST(test_booking_is_bound_released_and_freed),
 		WORLD_TEST(test_held_devices_are_nobody_elses_however_long),
+		WORLD_TEST(test_held_share_of_the_host_is_nobody_elses),
 		WORLD_TEST(test_bound_said_again_does_not_undo_a_release),
 		WORLD_TEST(test_reports_about_what_is_not_the_nodes_have_no_effect),
 		WORLD_TEST(test_release_before_the_spec_was_sent_is_immediate),

@@ -2,7 +2,7 @@
 
 #include "lib/enumerate.h"
 
-/* proves: GW-6 GW-7 GW-14 GW-30 */
+/* proves: GW-6 GW-7 GW-14 */
 static void test_which_keep_work_away(void **state)
 {
 	static const char *const away[] = {"ForeignGpuExposure", "KubernetesReleaseStuck",

@@ -10,7 +10,7 @@ static void decide(const struct conditions_view *view, struct conditions *condit
 	vec_deinit(&before);
 }
 
-/* proves: GW-9 GW-13 GW-28 REL-19 REL-20 */
+/* proves: GW-9 GW-13 REL-19 REL-20 */
 static void test_stuck_names_allocation_and_devices(void **state)
 {
 	struct release_entry entry = {.allocation = "alc_x"};
