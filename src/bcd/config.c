@@ -16,7 +16,7 @@ static bool read_config(const char *path, struct config *ret_config, struct erro
 	CLEANUP(tree) json_t *tree = NULL;
 
 	if (!durable_read(path, CONFIG_MAX_FILE, &text, error))
-		return error_wrap(error, "the configuration");
+		return error_wrap(error, "read the configuration");
 	if (!toml_parse(buf_text(&text), text.length, CONFIG_MAX_FILE, path, &tree, error))
 		return false;
 	return config_read(tree, getenv("NODE_NAME"), ret_config, error) ||
@@ -50,8 +50,12 @@ static bool read_by_state(const char *state, struct config *ret_config, struct e
 	const char *config;
 
 	buf_printf(&path, "%s/context.json", state);
-	return durable_read(buf_text(&path), MAX_CONTEXT, &text, error) &&
-	       tree_parse(text.data, text.length, MAX_CONTEXT, buf_text(&path), &tree, error) &&
+	if (!durable_read(buf_text(&path), MAX_CONTEXT, &text, error)) {
+		if (error->code == ERROR_NOT_FOUND)
+			error_hint(error, "Start one there: better-compute up --state '%s'", state);
+		return false;
+	}
+	return tree_parse(text.data, text.length, MAX_CONTEXT, buf_text(&path), &tree, error) &&
 	       tree_get_string(tree, "bcdConfig", "", CONFIG_MAX_PATH, &config, error) &&
 	       read_config(config, ret_config, error);
 }
@@ -64,7 +68,27 @@ bool verb_config(const struct options *options, bool with_state, struct config *
 
 	if (state)
 		return read_by_state(state, ret_config, error);
-	return read_config(given ? given : CONFIG_DEFAULT_PATH, ret_config, error);
+	if (read_config(given ? given : CONFIG_DEFAULT_PATH, ret_config, error))
+		return true;
+	if (error->code != ERROR_NOT_FOUND)
+		return false;
+	if (!with_state)
+		return error_hint(error, "Name the configuration: bcd --config FILE ...");
+	return error_hint(error, "Name a folder of better-compute up (--state DIR, or "
+				 "BETTER_COMPUTE_STATE) or a configuration (--config FILE); "
+				 "start one here: better-compute up");
+}
+
+bool verb_start_hint(const struct options *options, struct error *error)
+{
+	const char *given = options_text(options, "config");
+	const char *state = given ? NULL : state_folder(options);
+
+	if (state)
+		return error_hint(error, "Is it running? Start it: better-compute up --state '%s'",
+				  state);
+	return error_hint(error, "Is it running? Start it: bcd --config '%s' node",
+			  given ? given : CONFIG_DEFAULT_PATH);
 }
 
 int verb_fail(const struct error *error, int status)

@@ -91,7 +91,7 @@ static int run(const struct options *options)
 	}
 	log_set_level(level);
 	if (!verb_config(options, false, &daemon.config, &error))
-		return verb_fail(&error, EXIT_FAILED);
+		return verb_fail(&error, EXIT_USAGE);
 	status = run_daemon(&daemon);
 	identity_deinit(&daemon.identity);
 	config_deinit(&daemon.config);
@@ -103,7 +103,8 @@ const struct verb NODE_VERB = {
 	.summary = "the daemon: serve what is booked to this machine's kubelet",
 	.operands = "",
 	.options = options_table,
-	.more = "A second bcd on the machine waits until the first ends.\n\n"
+	.more = "A second bcd on the machine waits until the first ends.\n"
+		"Exit status: 0 asked to end, 1 failed, 2 usage, or no valid configuration.\n\n"
 		"Example:\n  bcd --config /etc/bcd/config.toml node\n",
 	.run = run,
 };

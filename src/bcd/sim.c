@@ -135,7 +135,7 @@ static int run(const struct options *options)
 	}
 	if (!file) {
 		if (!verb_config(options, true, &config, &error))
-			return verb_fail(&error, EXIT_FAILED);
+			return verb_fail(&error, EXIT_USAGE);
 		file = config.sim_file;
 	}
 	return str_equal(what, "set") ? set(options, file, &error) : show(file, &error);

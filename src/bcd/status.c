@@ -119,8 +119,7 @@ static bool ask(const char *path, int64_t timeout_s, json_t **ret_tree, struct e
 	if (ok)
 		return true;
 	*error = asking.error;
-	error_wrap(error, "ask the bcd of this machine");
-	return error_hint(error, "Is it running? It serves '%s'.", path);
+	return error_wrap(error, "ask the bcd that serves '%s'", path);
 }
 
 /* --- showing --- */
@@ -315,8 +314,10 @@ static int run(const struct options *options)
 	if (!verb_config(options, true, &config, &error))
 		return verb_fail(&error, EXIT_USAGE);
 	path = identity_path(config.run, STATUS_SOCKET);
-	if (!ask(path, options_number(options, "timeout", TIMEOUT_S), &status, &error))
+	if (!ask(path, options_number(options, "timeout", TIMEOUT_S), &status, &error)) {
+		verb_start_hint(options, &error);
 		return verb_fail(&error, EXIT_UNREACHABLE);
+	}
 	if (output && str_equal(output, "json")) {
 		tree_dump_pretty(&text, status);
 		fputs(buf_text(&text), stdout);

@@ -25,9 +25,13 @@ struct verb {
 extern const struct verb JOIN_VERB, NODE_VERB, STATUS_VERB, SIM_VERB;
 
 /* The configuration: --config, else the state folder's (--state, BETTER_COMPUTE_STATE,
- * ./.better-compute if the caller owns it) when `with_state`, else /etc/bcd/config.toml. */
+ * ./.better-compute if the caller owns it) when `with_state`, else /etc/bcd/config.toml. Without
+ * one a verb ends with EXIT_USAGE. */
 MUST_CHECK bool verb_config(const struct options *options, bool with_state,
 			    struct config *ret_config, struct error *error);
+
+/* How to start the bcd that verb_config() found with `with_state`. Returns false. */
+bool verb_start_hint(const struct options *options, struct error *error);
 
 /* "error: what", the hint below; returns `status`. */
 int verb_fail(const struct error *error, int status);

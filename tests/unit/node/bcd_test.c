@@ -84,14 +84,25 @@ static void test_configuration_that_is_wrong(void **state)
 	struct error error;
 
 	run(&it, "--config /nonexistent.toml node");
-	expect(&it, 1, "/nonexistent.toml");
+	expect(&it, 2, "/nonexistent.toml");
+	expect(&it, 2, "bcd --config FILE");
+	run(&it, "--config /nonexistent.toml join");
+	expect(&it, 2, "bcd --config FILE");
+	run(&it, "--config /nonexistent.toml status");
+	expect(&it, 2, "BETTER_COMPUTE_STATE");
+	run(&it, "--config /nonexistent.toml sim show");
+	expect(&it, 2, "better-compute up");
+	run(&it, "status --state /nonexistent");
+	expect(&it, 2, "Start one there: better-compute up --state '/nonexistent'");
+	run(&it, "sim show --state /nonexistent");
+	expect(&it, 2, "Start one there: better-compute up --state '/nonexistent'");
 	expect_ok(durable_replace(folder_path(state, "bad.toml"),
 				  "[kubernetes]\ngpu_api = 'both'\n", 30, 0600, &error),
 		  &error);
 	run(&it, "--config '%s' node", folder_path(state, "bad.toml"));
 	/* proves: JOIN-34 */
-	expect(&it, 1, "kubernetes.gpu_api");
-	expect(&it, 1, "both");
+	expect(&it, 2, "kubernetes.gpu_api");
+	expect(&it, 2, "both");
 }
 
 static void test_sim(void **state)
@@ -150,7 +161,7 @@ static void test_status_is_a_liveness_probe(void **state)
 	write_config(state);
 	run(&it, "sim init 8xH100 --out '%s'", folder_path(state, "gpus.toml"));
 	run(&it, "status --config '%s'", config);
-	expect(&it, 3, "Is it running?");
+	expect(&it, 3, "Is it running? Start it: bcd --config '");
 	child = start_daemon(state);
 	for (int i = 0; i < 100; i++) {
 		run(&it, "--config '%s' status", config);
