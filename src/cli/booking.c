@@ -155,10 +155,11 @@ static void print_fit(struct cli *cli, const json_t *answer, const char *asked)
 	}
 }
 
-static void print_misfit(struct cli *cli, const json_t *answer, const char *asked)
+static void print_misfit(struct cli *cli, const json_t *answer, const json_t *devices)
 {
 	const char *exact = view_exact(&cli->arena, answer, "firstFitAt");
-	const char *why = view_reasons(&cli->arena, json_object_get(answer, "reasons"));
+	const char *why = view_reasons(&cli->arena, json_object_get(answer, "reasons"), devices);
+	const char *asked = view_devices(&cli->arena, devices);
 
 	printf("does not fit now: %s\n", asked);
 	if (exact)
@@ -183,7 +184,7 @@ bool booking_preview(struct cli *cli, const json_t *body, struct error *error)
 	if (fits)
 		print_fit(cli, answer, asked);
 	else
-		print_misfit(cli, answer, asked);
+		print_misfit(cli, answer, json_object_get(body, "devices"));
 	noun_note_simulated(cli, NULL);
 	return true;
 }
@@ -334,7 +335,8 @@ static bool fetch(struct wait *wait, json_t **ret_reservation, struct error *err
 
 static void refused(struct wait *wait, const json_t *reservation)
 {
-	const char *why = view_reasons(&wait->cli->arena, json_object_get(reservation, "reasons"));
+	const char *why = view_reasons(&wait->cli->arena, json_object_get(reservation, "reasons"),
+				       json_object_get(reservation, "devices"));
 
 	end_line_with_time(wait);
 	if (why)

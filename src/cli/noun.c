@@ -131,17 +131,21 @@ static const struct table_column RESERVATION_COLUMNS[] = {
 static void reservation_row(const struct noun_view *view, const json_t *item)
 {
 	struct arena *arena = &view->cli->arena;
+	const char *state = view_text(item, "state");
 	const char *note = view_conditions(arena, json_object_get(item, "conditions"));
+	const json_t *devices = json_object_get(item, "devices");
 
+	/* What kept a reservation waiting is past when it has a place or has ended. */
+	if (!note && state && str_equal(state, "pending"))
+		note = view_reasons(arena, json_object_get(item, "reasons"), devices);
 	table_cell(view->table, view_text(item, "id"));
-	table_cell(view->table, view_text(item, "state"));
+	table_cell(view->table, state);
 	table_cell(view->table, pool_name(view, item));
-	table_cell(view->table, view_devices(arena, json_object_get(item, "devices")));
+	table_cell(view->table, view_devices(arena, devices));
 	table_cell(view->table, view_nodes(arena, item));
 	table_cell(view->table, view_ends(arena, item, view->cli->now));
 	table_cell(view->table, view_exact(arena, item, "endAt"));
-	table_cell(view->table,
-		   note ? note : view_reasons(arena, json_object_get(item, "reasons")));
+	table_cell(view->table, note);
 }
 
 static const struct table_column KEY_COLUMNS[] = {{"NAME", 0},  {"ID", TABLE_ID},

@@ -61,7 +61,8 @@ static bool show(struct cli *cli, struct error *error)
 	brief = json_copy(item);
 	json_object_del(brief, "allocations");
 	const char *devices = view_devices(&cli->arena, json_object_get(item, "devices"));
-	const char *reasons = view_reasons(&cli->arena, json_object_get(item, "reasons"));
+	const char *reasons = view_reasons(&cli->arena, json_object_get(item, "reasons"),
+					   json_object_get(item, "devices"));
 	tree_set(brief, "devices", tree_string(devices ? devices : "-"));
 	tree_set(brief, "reasons", tree_string(reasons ? reasons : "-"));
 	view_fields(&text, brief, cli->now);

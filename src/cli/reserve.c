@@ -69,12 +69,15 @@ static void print_booked(struct cli *cli, const json_t *reservation)
 static void print_made(struct cli *cli, const json_t *reservation)
 {
 	const char *node = view_nodes(&cli->arena, reservation);
-	const char *why = view_reasons(&cli->arena, json_object_get(reservation, "reasons"));
+	const char *why = view_reasons(&cli->arena, json_object_get(reservation, "reasons"),
+				       json_object_get(reservation, "devices"));
 
 	printf("%s  %s%s%s\n", view_text(reservation, "id"), view_text(reservation, "state"),
 	       node ? " on " : "", node ? node : "");
 	if (why)
-		printf("  waits     %s\n", why);
+		printf("  waits     %s\n"
+		       "  cancel    better-compute reservations cancel %s\n",
+		       why, view_text(reservation, "id"));
 	print_booked(cli, reservation);
 }
 

@@ -115,7 +115,78 @@ const char *view_nodes(struct arena *arena, const json_t *reservation)
 	return count > 1 ? arena_printf(arena, "%s +%zu", first, count - 1) : first;
 }
 
-const char *view_reasons(struct arena *arena, const json_t *reasons)
+/* Why a node can't give what was asked for, as what follows "2 nodes: ". */
+static const struct {
+	const char *reason, *text;
+} REASONS[] = {
+	{"PoolEmpty", "the pool has no nodes"},
+	{"TenantControlled", "controlled by its tenant, so it is not lent to others"},
+	{"NodeNotReady", "not ready yet, draining or gone"},
+	{"NodeUnreachable", "not heard of for a while"},
+	{"KubernetesBindingUnsupported", "its bcd can't offer devices to a kubelet"},
+	{"AssignmentLimitsUnsupported", "its bcd can't limit CPUs and memory"},
+	{"NodeRefused", "refused this reservation a moment ago"},
+	{"DeviceClassMissing", "too few devices of this kind"},
+	{"DevicesUnhealthy", "too few healthy devices"},
+	{"DevicesBusy", "too few devices free in that time"},
+	{"HostVcpuShort", "too few host CPUs free in that time"},
+	{"HostMemoryShort", "too little host memory free in that time"},
+	{"ForeignGpuExposure", "something else offers its GPUs to pods"},
+	{"KubernetesReleaseStuck", "pods still hold devices that were given back"},
+	{"KubernetesReleasesUnreadable", "its record of devices given back can't be read"},
+	{"PodResourcesUnavailable", "the kubelet doesn't say which pods hold devices"},
+	{"HostUnsupported", "the host can't do this"},
+};
+
+static const char *reason_text(const char *reason)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(REASONS); i++) {
+		if (str_equal(REASONS[i].reason, reason))
+			return REASONS[i].text;
+	}
+	return NULL;
+}
+
+/* "99 GPUs" for whole GPUs alone, else as view_devices. */
+static const char *asked_text(struct arena *arena, const json_t *devices)
+{
+	const json_t *first = json_array_get(devices, 0);
+	const char *class = view_text(first, "class");
+	int64_t count = view_number(first, "count");
+
+	if (json_array_size(devices) == 1 && class && str_equal(class, "gpu"))
+		return arena_printf(arena, "%lld GPU%s", (long long)count, count == 1 ? "" : "s");
+	return view_devices(arena, devices);
+}
+
+static void add_reason(struct arena *arena, struct buf *out, const json_t *item,
+		       const json_t *devices, bool alone)
+{
+	const char *reason = view_text(item, "reason"), *asked = asked_text(arena, devices);
+	const json_t *nodes = json_object_get(item, "nodes"),
+		     *largest = json_object_get(item, "largest");
+	long long count = json_is_array(nodes) ? (long long)json_array_size(nodes)
+					       : (long long)json_integer_value(nodes);
+	long long most = (long long)json_integer_value(largest);
+	const char *text = reason ? reason_text(reason) : NULL;
+
+	if (alone && asked && reason && str_equal(reason, "DeviceClassMissing")) {
+		buf_printf(out, "no node has %s", asked);
+		if (most)
+			buf_printf(out, "; the largest has %lld", most);
+		buf_printf(out, " (%s)", reason);
+		return;
+	}
+	if (count)
+		buf_printf(out, "%lld node%s: ", count, count == 1 ? "" : "s");
+	buf_add_text(out, text ? text : reason ? reason : "?");
+	if (largest)
+		buf_printf(out, ", at most %lld on one node", most);
+	if (text)
+		buf_printf(out, " (%s)", reason);
+}
+
+const char *view_reasons(struct arena *arena, const json_t *reasons, const json_t *devices)
 {
 	CLEANUP(buf) struct buf text = {0};
 	size_t index;
@@ -123,13 +194,9 @@ const char *view_reasons(struct arena *arena, const json_t *reasons)
 
 	json_array_foreach(reasons, index, item)
 	{
-		const char *reason = view_text(item, "reason");
-		const json_t *nodes = json_object_get(item, "nodes");
-		long long count = json_is_array(nodes) ? (long long)json_array_size(nodes)
-						       : (long long)json_integer_value(nodes);
-		buf_printf(&text, "%s%s", index ? " · " : "", reason ? reason : "?");
-		if (count)
-			buf_printf(&text, " (%lld node%s)", count, count == 1 ? "" : "s");
+		if (index)
+			buf_add_text(&text, " · ");
+		add_reason(arena, &text, item, devices, json_array_size(reasons) == 1);
 	}
 	return keep(arena, &text);
 }

@@ -24,8 +24,9 @@ const char *view_devices(struct arena *arena, const json_t *devices);
 const char *view_gpus(struct arena *arena, const json_t *node);
 /* "node_01kb…" or "node_01kb… +1": where a reservation's allocations are. */
 const char *view_nodes(struct arena *arena, const json_t *reservation);
-/* "9 nodes: DevicesBusy · 2 nodes: ForeignGpuExposure"; NULL without reasons. */
-const char *view_reasons(struct arena *arena, const json_t *reasons);
+/* "no node has 99 GPUs; the largest has 8 (DeviceClassMissing)": why the devices asked for were not
+ * given; NULL without reasons. A reason that is not known here stands as its name. */
+const char *view_reasons(struct arena *arena, const json_t *reasons, const json_t *devices);
 /* "DevicesHeld: pod train/worker-3 ..." of all conditions; NULL without. */
 const char *view_conditions(struct arena *arena, const json_t *conditions);
 /* When a reservation ends or ended. */

@@ -42,9 +42,21 @@ static void test_reasons_and_conditions(void **state)
 			    "\"DevicesHeld\",\"message\":\"pod a/b holds 2\"}]}");
 
 	(void)state;
-	assert_string_equal(view_reasons(&arena, reasons),
-			    "DevicesBusy (9 nodes) · Trust (1 node)");
-	assert_null(view_reasons(&arena, NULL));
+	CLEANUP(tree) json_t *asked = tree("[{\"class\":\"gpu\",\"count\":99}]");
+	CLEANUP(tree)
+	json_t *missing = tree("[{\"reason\":\"DeviceClassMissing\",\"nodes\":3,\"largest\":8}]");
+	CLEANUP(tree)
+	json_t *busy = tree("[{\"reason\":\"DevicesBusy\",\"nodes\":2,\"largest\":1}]");
+
+	assert_string_equal(view_reasons(&arena, reasons, NULL),
+			    "9 nodes: too few devices free in that time (DevicesBusy) · "
+			    "1 node: Trust");
+	assert_string_equal(view_reasons(&arena, missing, asked),
+			    "no node has 99 GPUs; the largest has 8 (DeviceClassMissing)");
+	assert_string_equal(view_reasons(&arena, busy, asked),
+			    "2 nodes: too few devices free in that time, at most 1 on one node "
+			    "(DevicesBusy)");
+	assert_null(view_reasons(&arena, NULL, asked));
 	assert_string_equal(view_conditions(&arena, json_object_get(held, "conditions")),
 			    "DevicesHeld: pod a/b holds 2");
 	assert_true(view_has_condition(held, "DevicesHeld"));
