@@ -74,25 +74,34 @@ static int init(const struct options *options, struct error *error)
 	return EXIT_DONE;
 }
 
-static bool set_all(const struct options *options, struct scenario *scenario, struct error *error)
+static bool set_all(const struct options *options, struct scenario_gpu *gpu, struct error *error)
 {
-	size_t index;
-
-	if (!scenario_find(scenario, options->operands[1], &index, error))
-		return false;
 	for (size_t i = 2; i < options->operand_count; i++) {
 		uint64_t fresh;
 
 		random_bytes(&fresh, sizeof fresh);
-		if (!scenario_set(&scenario->gpus.items[index], options->operands[i], fresh, error))
-			return false;
+		if (!scenario_set(gpu, options->operands[i], fresh, error))
+			return error_hint(error, "Nothing was changed.");
 	}
 	return true;
+}
+
+static void say_what_changed(const struct options *options, size_t index,
+			     const struct scenario_gpu *gpu)
+{
+	char uuid[ATOM_UUID_SIZE];
+
+	atom_uuid_format(uuid, gpu->uuid);
+	printf("GPU %zu (GPU-%s):", index, uuid);
+	for (size_t i = 2; i < options->operand_count; i++)
+		printf(" %s", options->operands[i]);
+	putchar('\n');
 }
 
 static int set(const struct options *options, const char *path, struct error *error)
 {
 	CLEANUP(scenario) struct scenario scenario = {0};
+	size_t index;
 
 	if (options->operand_count < 3) {
 		error_set(error, ERROR_INVALID_INPUT, "bcd sim set takes a GPU and KEY=VALUE");
@@ -101,10 +110,15 @@ static int set(const struct options *options, const char *path, struct error *er
 	}
 	if (!load(path, &scenario, error))
 		return verb_fail(error, EXIT_FAILED);
-	if (!set_all(options, &scenario, error))
+	if (!scenario_find(&scenario, options->operands[1], &index, error) ||
+	    !set_all(options, &scenario.gpus.items[index], error))
 		return verb_fail(error, EXIT_USAGE);
-	if (!store(path, &scenario, true, error))
+	if (!store(path, &scenario, true, error)) {
+		if (error->code == ERROR_INVALID_INPUT)
+			error_hint(error, "Nothing was changed.");
 		return verb_fail(error, EXIT_FAILED);
+	}
+	say_what_changed(options, index, &scenario.gpus.items[index]);
 	return EXIT_DONE;
 }
 
@@ -148,9 +162,13 @@ const struct verb SIM_VERB = {
 	.min_operands = 1,
 	.max_operands = 32,
 	.options = options_table,
-	.more = "GPU is a number or the beginning of a UUID. Keys: xid, ecc, row_remap, lost, "
-		"hang,\n"
-		"numa, slots, mig (such as 3g.40gb@0,1g.10gb@4), recovery; none or 0 undoes.\n\n"
+	.more = "GPU is a number, in the order of gpus.toml as bcd sim show prints it, or the\n"
+		"beginning of a UUID, as bcd status shows. Keys, each with how to undo it:\n"
+		"  xid=79,13  ecc=1  row_remap=pending|failed  mig=3g.40gb@0,1g.10gb@4\n"
+		"  recovery=reset|reboot|drain: none or 0\n"
+		"  lost=true  hang=true: false, none or 0 (1 and yes are true)\n"
+		"  numa=1  slots=4: none\n"
+		"One that is wrong leaves all as it was.\n\n"
 		"Example:\n  bcd sim init 8xH100 --out gpus.toml\n  bcd sim set 0 xid=79\n"
 		"  bcd sim set 0 xid=none\n  bcd sim set 6 mig=3g.40gb@0,1g.10gb@4\n",
 	.run = run,

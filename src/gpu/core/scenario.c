@@ -14,6 +14,14 @@ static const char *const gpu_keys[] = {"uuid",      "model",    "memory_mib", "p
 static const char *const mig_keys[] = {"profile", "start", "size", "gi", "ci", "uuid", NULL};
 static const char *const recoveries[] = {"none", "reset", "reboot", "drain"};
 
+bool scenario_recovery_valid(const char *recovery)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(recoveries); i++)
+		if (str_equal(recovery, recoveries[i]))
+			return true;
+	return false;
+}
+
 void scenario_deinit(struct scenario *scenario)
 {
 	if (!scenario)
@@ -164,10 +172,8 @@ static bool read_faults(json_t *object, const char *where, struct scenario_gpu *
 			return bad(where, "xids", "must be numbers between 1 and 9999", error);
 		facts->xids[facts->xid_count++] = (int32_t)xid;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(recoveries); i++)
-		if (str_equal(gpu->recovery, recoveries[i]))
-			return true;
-	return bad(where, "recovery", "must be none, reset, reboot or drain", error);
+	return scenario_recovery_valid(gpu->recovery) ||
+	       bad(where, "recovery", "must be none, reset, reboot or drain", error);
 }
 
 static bool read_gpu(json_t *object, const char *where, const struct scenario *scenario,
@@ -304,8 +310,10 @@ void scenario_format(const struct scenario *scenario, struct buf *out)
 	buf_printf(out, "prefix = \"%s\"\nbase = %d\n", nodes->gpu_prefix, (int)nodes->gpu_base);
 	buf_printf(out, "control = \"%s\"\nuvm = \"%s\"\nuvm_tools = \"%s\"\ncaps = \"%s\"\n",
 		   nodes->control, nodes->uvm, nodes->uvm_tools, nodes->caps);
-	for (size_t i = 0; i < scenario->gpus.count; i++)
+	for (size_t i = 0; i < scenario->gpus.count; i++) {
+		buf_printf(out, "\n# GPU %zu", i); /* as scenario_find() counts */
 		format_gpu(&scenario->gpus.items[i], out);
+	}
 }
 
 /* --- meaning --- */

@@ -68,6 +68,9 @@ MUST_CHECK bool scenario_set(struct scenario_gpu *gpu, const char *assignment, u
 MUST_CHECK bool scenario_find(const struct scenario *scenario, const char *name, size_t *ret_index,
 			      struct error *error);
 
+/* none, reset, reboot or drain? */
+bool scenario_recovery_valid(const char *recovery);
+
 /* How many eighths of a GPU a profile such as "3g.40gb" takes; 0 when it is none or doesn't fit. */
 int32_t scenario_profile_eighths(const char *profile, int64_t memory_mib);
 

@@ -77,6 +77,12 @@ bool scenario_preset(const char *name, struct scenario *ret_scenario, struct err
 
 /* --- finding --- */
 
+static bool find_hint(struct error *error)
+{
+	return error_hint(error, "Give a number, or the beginning of a UUID: bcd sim show lists "
+				 "both.");
+}
+
 bool scenario_find(const struct scenario *scenario, const char *name, size_t *ret_index,
 		   struct error *error)
 {
@@ -85,9 +91,11 @@ bool scenario_find(const struct scenario *scenario, const char *name, size_t *re
 	char uuid[ATOM_UUID_SIZE];
 
 	if (sscanf(name, "%3d%n", &number, &used) == 1 && !name[used]) {
-		if (number < 0 || (size_t)number >= scenario->gpus.count)
-			return error_set(error, ERROR_NOT_FOUND, "no GPU %d: there are %zu", number,
-					 scenario->gpus.count);
+		if (number < 0 || (size_t)number >= scenario->gpus.count) {
+			error_set(error, ERROR_NOT_FOUND, "no GPU %d: there are %zu", number,
+				  scenario->gpus.count);
+			return find_hint(error);
+		}
 		*ret_index = (size_t)number;
 		return true;
 	}
@@ -100,11 +108,14 @@ bool scenario_find(const struct scenario *scenario, const char *name, size_t *re
 		found = i;
 		matches++;
 	}
-	if (matches == 0)
-		return error_set(error, ERROR_NOT_FOUND, "no GPU '%.60s'", name);
-	if (matches > 1)
-		return error_set(error, ERROR_CONFLICT, "%zu GPUs start with '%.60s'", matches,
-				 name);
+	if (matches == 0) {
+		error_set(error, ERROR_NOT_FOUND, "no GPU '%.60s'", name);
+		return find_hint(error);
+	}
+	if (matches > 1) {
+		error_set(error, ERROR_CONFLICT, "%zu GPUs start with '%.60s'", matches, name);
+		return find_hint(error);
+	}
 	*ret_index = found;
 	return true;
 }
@@ -127,13 +138,18 @@ static bool parse_number(const char *text, int64_t *ret_number)
 	return true;
 }
 
-static bool set_xids(struct scenario_gpu *gpu, const char *value)
+static bool is_undo(const char *value)
+{
+	return str_equal(value, "none") || str_equal(value, "0");
+}
+
+static bool set_xids(struct scenario_gpu *gpu, const char *value, uint64_t fresh UNUSED)
 {
 	struct health_facts *facts = &gpu->facts;
 	int xid, used;
 
 	facts->xid_count = 0;
-	if (str_equal(value, "none"))
+	if (is_undo(value))
 		return true;
 	for (;; value += used + 1) {
 		used = 0;
@@ -152,7 +168,7 @@ static bool set_xids(struct scenario_gpu *gpu, const char *value)
 static bool set_mig(struct scenario_gpu *gpu, const char *value, uint64_t fresh)
 {
 	vec_clear(&gpu->mig);
-	if (str_equal(value, "none"))
+	if (is_undo(value))
 		return true;
 	gpu->slots = SCENARIO_SLOTS_DEFAULT;
 	for (;;) {
@@ -184,54 +200,97 @@ static bool set_mig(struct scenario_gpu *gpu, const char *value, uint64_t fresh)
 
 static bool set_bool(bool *out, const char *value)
 {
-	*out = str_equal(value, "true");
-	return *out || str_equal(value, "false");
+	*out = str_equal(value, "true") || str_equal(value, "1") || str_equal(value, "yes");
+	return *out || is_undo(value) || str_equal(value, "false") || str_equal(value, "no");
 }
 
-static bool set_number(int32_t *out, const char *value)
+static bool set_number(int32_t *out, const char *value, int32_t low, int32_t high)
 {
 	int64_t number;
 
-	if (!parse_number(value, &number))
+	if (!parse_number(value, &number) || number < low || number > high)
 		return false;
 	*out = (int32_t)number;
 	return true;
 }
+
+static bool set_ecc(struct scenario_gpu *gpu, const char *value, uint64_t fresh UNUSED)
+{
+	gpu->facts.ecc_uncorrectable = 0;
+	return is_undo(value) || (parse_number(value, &gpu->facts.ecc_uncorrectable) &&
+				  gpu->facts.ecc_uncorrectable >= 0);
+}
+
+static bool set_row_remap(struct scenario_gpu *gpu, const char *value, uint64_t fresh UNUSED)
+{
+	return health_row_remap_parse(is_undo(value) ? "none" : value, &gpu->facts.row_remap);
+}
+
+static bool set_lost(struct scenario_gpu *gpu, const char *value, uint64_t fresh UNUSED)
+{
+	return set_bool(&gpu->facts.lost, value);
+}
+
+static bool set_hang(struct scenario_gpu *gpu, const char *value, uint64_t fresh UNUSED)
+{
+	return set_bool(&gpu->facts.hang, value);
+}
+
+static bool set_numa(struct scenario_gpu *gpu, const char *value, uint64_t fresh UNUSED)
+{
+	gpu->numa = INVENTORY_NUMA_UNKNOWN;
+	return str_equal(value, "none") || set_number(&gpu->numa, value, -1, 1023);
+}
+
+static bool set_slots(struct scenario_gpu *gpu, const char *value, uint64_t fresh UNUSED)
+{
+	gpu->slots = SCENARIO_SLOTS_DEFAULT;
+	return str_equal(value, "none") || set_number(&gpu->slots, value, 0, SCENARIO_MAX_SLOTS);
+}
+
+static bool set_recovery(struct scenario_gpu *gpu, const char *value, uint64_t fresh UNUSED)
+{
+	return scenario_recovery_valid(is_undo(value) ? "none" : value) &&
+	       str_copy(gpu->recovery, sizeof gpu->recovery, is_undo(value) ? "none" : value);
+}
+
+static const struct setter {
+	const char *key, *valid;
+	bool (*set)(struct scenario_gpu *gpu, const char *value, uint64_t fresh);
+} setters[] = {
+	{"xid", "XID numbers such as 79 or 79,13; none", set_xids},
+	{"xids", "XID numbers such as 79 or 79,13; none", set_xids},
+	{"ecc", "a count of uncorrectable errors; none", set_ecc},
+	{"row_remap", "pending, failed; none", set_row_remap},
+	{"lost", "true; false", set_lost},
+	{"hang", "true; false", set_hang},
+	{"numa", "a node's number; none", set_numa},
+	{"slots", "0 to 64; none for what bcd's configuration says", set_slots},
+	{"mig", "instances that fit, such as 3g.40gb@0,1g.10gb@4; none", set_mig},
+	{"recovery", "reset, reboot, drain; none", set_recovery},
+};
 
 bool scenario_set(struct scenario_gpu *gpu, const char *assignment, uint64_t fresh,
 		  struct error *error)
 {
 	const char *value = strchr(assignment, '=');
 	size_t length = value ? (size_t)(value - assignment) : 0;
-	char key[32] = "";
-	bool ok = false;
+	CLEANUP(buf) struct buf why = {0};
 
-	if (!value || length == 0 || length >= sizeof key)
+	if (!value || length == 0)
 		return set_error(assignment, "give KEY=VALUE", error);
-	memcpy(key, assignment, length);
-	value++;
-	if (str_equal(key, "xid") || str_equal(key, "xids"))
-		ok = set_xids(gpu, value);
-	else if (str_equal(key, "ecc"))
-		ok = parse_number(value, &gpu->facts.ecc_uncorrectable);
-	else if (str_equal(key, "row_remap"))
-		ok = health_row_remap_parse(value, &gpu->facts.row_remap);
-	else if (str_equal(key, "lost"))
-		ok = set_bool(&gpu->facts.lost, value);
-	else if (str_equal(key, "hang"))
-		ok = set_bool(&gpu->facts.hang, value);
-	else if (str_equal(key, "numa"))
-		ok = set_number(&gpu->numa, value);
-	else if (str_equal(key, "slots"))
-		ok = set_number(&gpu->slots, value);
-	else if (str_equal(key, "mig"))
-		ok = set_mig(gpu, value, fresh);
-	else if (str_equal(key, "recovery"))
-		ok = str_copy(gpu->recovery, sizeof gpu->recovery, value);
-	else
-		return set_error(assignment,
-				 "the keys are xid, ecc, row_remap, lost, hang, numa, slots, mig "
-				 "and recovery",
-				 error);
-	return ok || set_error(assignment, "not a value for this key", error);
+	for (size_t i = 0; i < ARRAY_SIZE(setters); i++) {
+		const struct setter *setter = &setters[i];
+
+		if (strlen(setter->key) != length || memcmp(setter->key, assignment, length) != 0)
+			continue;
+		if (setter->set(gpu, value + 1, fresh))
+			return true;
+		buf_printf(&why, "%s takes %s", setter->key, setter->valid);
+		return set_error(assignment, buf_text(&why), error);
+	}
+	return set_error(assignment,
+			 "the keys are xid, ecc, row_remap, lost, hang, numa, slots, mig and "
+			 "recovery",
+			 error);
 }

@@ -118,7 +118,15 @@ static void test_sim(void **state)
 	run(&it, "sim init 99xH100");
 	expect(&it, 2, "not a preset");
 	run(&it, "sim set --file '%s' 0 xid=79 row_remap=pending", file);
-	expect(&it, 0, "");
+	expect(&it, 0,
+	       "GPU 0 (GPU-042f84dd-1dba-4a94-a43e-84b505cf9d5e): xid=79 row_remap=pending\n");
+	run(&it, "sim show --file '%s'", file);
+	expect(&it, 0, "xids = [79]");
+	expect(&it, 0, "# GPU 0\n");
+	/* as bcd status names it; one that is wrong leaves all as it was */
+	run(&it, "sim set --file '%s' gpu/042f84dd xid=0 row_remap=maybe", file);
+	expect(&it, 2, "row_remap takes pending, failed; none");
+	expect(&it, 2, "Nothing was changed.");
 	run(&it, "sim show --file '%s'", file);
 	expect(&it, 0, "xids = [79]");
 	run(&it, "sim set --file '%s' 0 colour=red", file);

@@ -36,11 +36,42 @@ static void test_presets(void **state)
 	}
 }
 
+static void test_flags_and_undoing(struct scenario_gpu *gpu)
+{
+	static const char *const yes[] = {"true", "1", "yes"};
+	static const char *const no[] = {"false", "0", "no", "none"};
+	static const char *const undo[] = {"xid=0",    "ecc=none",     "ecc=0",
+					   "mig=0",    "row_remap=0",  "recovery=0",
+					   "mig=none", "recovery=none"};
+	struct error error;
+	char text[32];
+
+	for (size_t i = 0; i < ARRAY_SIZE(yes); i++) {
+		snprintf(text, sizeof text, "lost=%s", yes[i]);
+		expect_ok(scenario_set(gpu, text, 1, &error), &error);
+		assert_true(gpu->facts.lost);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(no); i++) {
+		gpu->facts.hang = true;
+		snprintf(text, sizeof text, "hang=%s", no[i]);
+		expect_ok(scenario_set(gpu, text, 1, &error), &error);
+		assert_false(gpu->facts.hang);
+	}
+	expect_ok(scenario_set(gpu, "lost=0", 1, &error), &error);
+	for (size_t i = 0; i < ARRAY_SIZE(undo); i++)
+		expect_ok(scenario_set(gpu, undo[i], 1, &error), &error);
+	assert_true(health_decide(&gpu->facts).healthy);
+	expect_error(scenario_set(gpu, "row_remap=x", 1, &error), &error, ERROR_INVALID_INPUT,
+		     "pending, failed");
+	expect_ok(scenario_set(gpu, "row_remap=none", 1, &error), &error);
+}
+
 static void test_set(void **state)
 {
 	static const char *const bad[] = {
-		"",       "xid",    "=1",           "xid=",    "xid=0", "xid=7,",  "ecc=many",
-		"lost=1", "mig=1g", "mig=1g.10gb@", "numa=1x", "fan=3", "hang=yes"};
+		"",        "xid",      "=1",      "xid=",          "xid=-1",
+		"xid=7,",  "ecc=many", "lost=2",  "mig=1g",        "mig=1g.10gb@",
+		"numa=1x", "fan=3",    "hang=on", "recovery=pray", "slots=65"};
 	CLEANUP(scenario) struct scenario scenario = {0};
 	struct scenario_gpu *gpu;
 	struct error error;
@@ -58,6 +89,7 @@ static void test_set(void **state)
 	assert_string_equal(health_decide(&gpu->facts).cause, "XID 79");
 	expect_ok(scenario_set(gpu, "xid=none", 1, &error), &error);
 	assert_true(health_decide(&gpu->facts).healthy);
+	test_flags_and_undoing(gpu);
 	expect_ok(scenario_set(gpu, "mig=3g.40gb@0,1g.10gb@4", 1, &error), &error);
 	assert_int_equal(gpu->mig.count, 2);
 	str_copy(first, sizeof first, gpu->mig.items[0].uuid);
