@@ -112,7 +112,8 @@ static void add_gone(const struct node *node, json_t *devices)
 		for (size_t j = 0; j < hold->devices.count; j++) {
 			struct inventory_atom gone = {.atom = hold->devices.items[j].atom,
 						      .range = hold->devices.items[j].range,
-						      .numa = INVENTORY_NUMA_UNKNOWN};
+						      .numa = INVENTORY_NUMA_UNKNOWN,
+						      .health = health_bad("gone")};
 
 			if (inventory_find_atom(source_inventory(node->gpus), &gone.atom))
 				continue;
@@ -216,11 +217,30 @@ static json_t *describe_gateway(const struct node *node)
 	return object;
 }
 
+static bool hold_has_gone(const struct inventory *inventory, const struct hold *hold)
+{
+	for (size_t i = 0; i < hold->devices.count; i++)
+		if (!inventory_find_atom(inventory, &hold->devices.items[i].atom))
+			return true;
+	return false;
+}
+
 /* Something that a person should look at; being away from the control plane alone is not. */
 static bool is_degraded(const struct node *node)
 {
+	const struct inventory *inventory = source_inventory(node->gpus);
+
 	for (size_t i = 0; i < node->conditions.count; i++)
 		if (!str_equal(node->conditions.items[i].type, CONDITION_HOST_UNITS))
+			return true;
+	for (size_t i = 0; i < inventory->gpus.count; i++)
+		if (!inventory->gpus.items[i].health.healthy)
+			return true;
+	for (size_t i = 0; i < inventory->atoms.count; i++)
+		if (!inventory->atoms.items[i].health.healthy)
+			return true;
+	for (size_t i = 0; i < node->holds.count; i++)
+		if (hold_has_gone(inventory, &node->holds.items[i]))
 			return true;
 	return false;
 }

@@ -156,6 +156,19 @@ static pid_t start_daemon(void **state)
 	_exit(127);
 }
 
+static void check_until(const char *config, int status)
+{
+	struct run it;
+
+	for (int i = 0; i < 200; i++) {
+		run(&it, "status --config '%s' --check", config);
+		if (it.status == status)
+			return;
+		usleep(20000);
+	}
+	fail_msg("status %d, not %d", it.status, status);
+}
+
 /* proves: DOC-2 DOC-3 DOC-25 DOC-26 DP-37 */
 static void test_status_is_a_liveness_probe(void **state)
 {
@@ -191,7 +204,15 @@ static void test_status_is_a_liveness_probe(void **state)
 	run(&it, "status --config '%s' --timeout 1", config);
 	expect(&it, 3, "doesn't answer");
 	assert_int_equal(kill(child, SIGCONT), 0);
-	/* degraded shows only with --check */
+	/* degraded shows only with --check: first a GPU that is sick, then a condition */
+	check_until(config, 0);
+	run(&it, "sim set --config '%s' 3 xid=79", config);
+	expect(&it, 0, "xid=79");
+	check_until(config, 1);
+	run(&it, "status --config '%s'", config);
+	expect(&it, 0, "XID 79");
+	run(&it, "sim set --config '%s' 3 xid=none", config);
+	check_until(config, 0);
 	assert_int_equal(unlink(folder_path(state, "gpus.toml")), 0);
 	for (int i = 0; i < 200; i++) {
 		run(&it, "status --config '%s' --check", config);
