@@ -224,6 +224,22 @@ static bool begins_id(const struct noun *noun, const char *id, const char *text,
 	       strncmp(id + prefix, text, length) == 0;
 }
 
+/* "better-compute join-tokens": the path's end is the command's noun. */
+static void hint_listing(const struct noun *noun, struct error *error)
+{
+	error_hint(error, "All %s: better-compute %s", noun->plural, strrchr(noun->path, '/') + 1);
+}
+
+/* An id of another noun names nothing here; NULL when the text is none. */
+static const struct noun *noun_of_id(const char *text)
+{
+	for (size_t i = 0; i < NOUN_COUNT; i++) {
+		if (id_valid(text, NOUNS[i].prefix))
+			return &NOUNS[i];
+	}
+	return NULL;
+}
+
 static bool not_found(const struct noun *noun, const json_t *items, const char *text,
 		      struct error *error)
 {
@@ -237,13 +253,23 @@ static bool not_found(const struct noun *noun, const json_t *items, const char *
 		if (name)
 			*vec_push(&names) = name;
 	}
+	const struct noun *other = noun_of_id(text);
+	if (other && other != noun) {
+		vec_deinit(&names);
+		error_set(error, ERROR_NOT_FOUND, "'%s' is a %s, not a %s", text, other->word,
+			  noun->word);
+		hint_listing(noun, error);
+		return false;
+	}
 	const char *nearest = suggest_nearest(text, names.items, names.count);
-	error_set(error, ERROR_NOT_FOUND, "%s \"%s\" not found", noun->word, text);
+	error_set(error, ERROR_NOT_FOUND, "%s '%s' not found", noun->word, text);
 	if (nearest)
-		error_set(error, ERROR_NOT_FOUND, "%s \"%s\" not found (did you mean \"%s\"?)",
+		error_set(error, ERROR_NOT_FOUND, "%s '%s' not found (did you mean '%s'?)",
 			  noun->word, text, nearest);
 	else if (json_array_size(items) == 0)
 		error_hint(error, "There are no %s yet. Make one: %s", noun->plural, noun->make);
+	else
+		hint_listing(noun, error);
 	vec_deinit(&names);
 	return false;
 }
@@ -257,7 +283,7 @@ static bool ambiguous(const struct noun *noun, const json_t *const *found, size_
 		buf_printf(&ids, "%s%s", i ? ", " : "", view_text(found[i], "id"));
 	if (count > MATCH_SHOWN)
 		buf_add_text(&ids, ", …");
-	error_set(error, ERROR_INVALID_INPUT, "%s \"%s\" could be %zu: %s", noun->word, text, count,
+	error_set(error, ERROR_INVALID_INPUT, "%s '%s' could be %zu: %s", noun->word, text, count,
 		  buf_text(&ids));
 	return error_hint(error, "Write more of the id.");
 }
@@ -318,7 +344,11 @@ bool noun_fetch(struct cli *cli, enum noun_kind kind, const char *text, json_t *
 	if (!noun_resolve(cli, kind, text, &id, error))
 		return false;
 	path = arena_printf(&cli->arena, "%s/%s", noun_get(kind)->path, id);
-	return api_call(cli->api, "GET", path, NULL, ret_item, error);
+	if (api_call(cli->api, "GET", path, NULL, ret_item, error))
+		return true;
+	if (error->code == ERROR_NOT_FOUND && !error->hint[0])
+		hint_listing(noun_get(kind), error);
+	return false;
 }
 
 json_t *noun_pool_names(struct cli *cli)

@@ -172,8 +172,7 @@ static bool archive(struct cli *cli, struct error *error)
 		return false;
 	const char *id = view_text(pool, "id");
 	const char *question = arena_printf(
-		&cli->arena,
-		"archiving pool \"%s\" ends new reservations on its %lld nodes for good",
+		&cli->arena, "archiving pool '%s' ends new reservations on its %lld nodes for good",
 		view_text(pool, "name"), (long long)view_number(pool, "nodes"));
 	if (!options_given(cli->options, "dry-run") && !output_confirm(cli, question, error))
 		return false;

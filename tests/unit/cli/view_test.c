@@ -4,6 +4,8 @@
 #include "cli/view.h"
 #include "lib/test.h"
 
+#define ID_TAIL "01kb7s4x5n000000000000000a"
+
 static json_t *tree(const char *text)
 {
 	struct error error = {0};
@@ -136,7 +138,7 @@ static void test_names_and_prefixes(void **state)
 	expect_error(noun_match(pools, items, "pool_01kb7", &id, &error), &error,
 		     ERROR_INVALID_INPUT, "could be 2: pool_01kb7a, pool_01kb7b");
 	expect_error(noun_match(pools, items, "h10", &id, &error), &error, ERROR_NOT_FOUND,
-		     "pool \"h10\" not found (did you mean \"h100\"?)");
+		     "pool 'h10' not found (did you mean 'h100'?)");
 	/* too little to mean anything, though it may fit one thing only */
 	static const char *const slips[] = {"p", "pool", "pool_", "pool_01k", "01k", "0"};
 	CLEANUP(tree) json_t *one = json_array();
@@ -148,8 +150,13 @@ static void test_names_and_prefixes(void **state)
 	expect_error(noun_match(pools, items, "", &id, &error), &error, ERROR_NOT_FOUND,
 		     "not found");
 	expect_error(noun_match(reservations, empty, "rsv_1", &id, &error), &error, ERROR_NOT_FOUND,
-		     "reservation \"rsv_1\" not found");
+		     "reservation 'rsv_1' not found");
 	assert_non_null(strstr(error.hint, "better-compute reserve"));
+	expect_error(noun_match(pools, items, "nothing-like-it", &id, &error), &error,
+		     ERROR_NOT_FOUND, "pool 'nothing-like-it' not found");
+	assert_string_equal(error.hint, "All pools: better-compute pools");
+	expect_error(noun_match(pools, items, "node_" ID_TAIL, &id, &error), &error,
+		     ERROR_NOT_FOUND, "'node_" ID_TAIL "' is a node, not a pool");
 }
 
 static void test_yaml(void **state)
