@@ -72,15 +72,13 @@ static bool show(struct cli *cli, struct error *error)
 	return true;
 }
 
-static bool cancel(struct cli *cli, struct error *error)
+static bool cancel_one(struct cli *cli, const char *id, struct error *error)
 {
 	CLEANUP(tree) json_t *answer = NULL;
-	const char *id;
+	const char *path = arena_printf(&cli->arena, "/v1/reservations/%s/cancel", id);
 
-	if (!noun_resolve(cli, NOUN_RESERVATION, cli->options->operands[0], &id, error) ||
-	    !cli_change(cli, "POST", arena_printf(&cli->arena, "/v1/reservations/%s/cancel", id),
-			NULL, &answer, error))
-		return false;
+	if (!cli_change(cli, "POST", path, NULL, &answer, error))
+		return error_wrap(error, "cancel %s", id);
 	if (answer && !output_raw(cli, answer))
 		printf("%s  %s\n", id, view_text(answer, "state"));
 	return true;
@@ -116,8 +114,9 @@ static bool release_one(struct cli *cli, const char *id, struct error *error)
 	return true;
 }
 
-/* All names are looked up before anything is released: a slip in one releases none. */
-static bool release(struct cli *cli, struct error *error)
+/* All names are looked up before anything is done: a slip in one does nothing to the others. */
+static bool each(struct cli *cli, bool (*one)(struct cli *, const char *, struct error *),
+		 struct error *error)
 {
 	size_t count = cli->options->operand_count;
 	const char **ids = arena_alloc(&cli->arena, count * sizeof *ids);
@@ -127,10 +126,20 @@ static bool release(struct cli *cli, struct error *error)
 			return false;
 	}
 	for (size_t i = 0; i < count; i++) {
-		if (!release_one(cli, ids[i], error))
+		if (!one(cli, ids[i], error))
 			return false;
 	}
 	return true;
+}
+
+static bool release(struct cli *cli, struct error *error)
+{
+	return each(cli, release_one, error);
+}
+
+static bool cancel(struct cli *cli, struct error *error)
+{
+	return each(cli, cancel_one, error);
 }
 
 static const char *const STATES[] = {"pending", "placed",    "active",  "released",  "denied",
@@ -188,10 +197,10 @@ const struct command RESERVATION_COMMANDS[] = {
 	{
 		.noun = "reservations",
 		.verb = "cancel",
-		.summary = "drop a reservation that is still pending",
-		.operands = "ID",
+		.summary = "drop reservations that are still pending",
+		.operands = "ID...",
 		.min_operands = 1,
-		.max_operands = 1,
+		.max_operands = COMMAND_MANY,
 		.names = COMMAND_NAMES_RESERVATIONS,
 		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute reservations cancel rsv_01kb7\n",
