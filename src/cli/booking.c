@@ -28,13 +28,13 @@ static void add_devices(json_t *devices, const char *class, const char *profile,
 	tree_append(devices, item);
 }
 
-/* "1g.10gb=2", or "1g.10gb" for one. */
+/* "1g.10gb=2" */
 static bool add_mig(json_t *devices, const char *text, struct error *error)
 {
 	const char *equals = strchr(text, '=');
 	size_t length = equals ? (size_t)(equals - text) : strlen(text);
 	CLEANUP(free) char *profile = mem_dup(text, length + 1);
-	int64_t count = equals ? 0 : 1;
+	int64_t count = 0;
 
 	profile[length] = '\0';
 	for (const char *at = equals ? equals + 1 : ""; *at; at++) {

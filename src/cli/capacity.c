@@ -59,12 +59,27 @@ static bool list(struct cli *cli, struct error *error)
 	return true;
 }
 
+/* What a booking would ask for means nothing to the list; --pool does. */
+static bool no_booking_options(const struct options *options, struct error *error)
+{
+	static const struct option rows[] = {BOOKING_OPTIONS, {0}};
+
+	for (const struct option *row = rows; row->name; row++) {
+		if (str_equal(row->name, "pool") || !options_given(options, row->name))
+			continue;
+		error_set(error, ERROR_INVALID_INPUT, "--%s needs --preview", row->name);
+		return error_hint(error, "Ask whether it would fit: better-compute capacity "
+					 "--preview --gpus 2 --for 8h --kubernetes");
+	}
+	return true;
+}
+
 static bool capacity(struct cli *cli, struct error *error)
 {
 	CLEANUP(tree) json_t *body = NULL;
 
 	if (!options_given(cli->options, "preview"))
-		return list(cli, error);
+		return no_booking_options(cli->options, error) && list(cli, error);
 	return booking_body(cli, &body, error) && booking_preview(cli, body, error);
 }
 

@@ -249,6 +249,16 @@ static void help_noun(struct buf *out, const struct command_set *set, const char
 	buf_printf(out, "\nOne: better-compute help %s VERB.\n", noun);
 }
 
+static bool no_such_command(const char *const *words, const struct command *command,
+			    struct error *error)
+{
+	CLEANUP(buf) struct buf name = {0};
+
+	command_name(&name, command);
+	error_set(error, ERROR_INVALID_INPUT, "there is no command '%s %s'", words[0], words[1]);
+	return error_hint(error, "See: better-compute help %s", buf_text(&name));
+}
+
 static bool run_help(struct cli *cli, struct error *error)
 {
 	CLEANUP(buf) struct buf text = {0};
@@ -260,6 +270,8 @@ static bool run_help(struct cli *cli, struct error *error)
 		if (!command_find(cli->set, (int)cli->options->operand_count,
 				  (char *const *)cli->options->operands, &command, &words, error))
 			return false;
+		if (words < (int)cli->options->operand_count)
+			return no_such_command(cli->options->operands, command, error);
 		if (words == 1 && command->verb)
 			help_noun(&text, cli->set, command->noun);
 		else

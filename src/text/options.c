@@ -59,9 +59,13 @@ static bool read_number(const struct option *option, const char *text, int64_t *
 	int64_t number = 0;
 	size_t digits = strspn(text, "0123456789");
 
-	if (digits == 0 || text[digits] || digits > 18)
-		return error_set(error, ERROR_INVALID_INPUT, "--%s: '%s' is not a whole number",
-				 option->name, text);
+	if (digits == 0 || text[digits] || digits > 18) {
+		error_set(error, ERROR_INVALID_INPUT, "--%s: '%s' is not a whole number",
+			  option->name, text);
+		return digits && text[digits] ? error_hint(error, "Write digits alone: --%s %.*s",
+							   option->name, (int)digits, text)
+					      : false;
+	}
 	for (size_t i = 0; i < digits; i++)
 		number = number * 10 + (text[i] - '0');
 	if (number < option->min || number > option->max)
@@ -70,6 +74,17 @@ static bool read_number(const struct option *option, const char *text, int64_t *
 				 (long long)option->max);
 	*ret_number = number;
 	return true;
+}
+
+/* "8" may mean seconds or days: the unit has to be said. */
+static bool unit_missing(const struct option *option, const char *text, struct error *error)
+{
+	size_t digits = strspn(text, "0123456789");
+
+	if (digits == 0 || text[digits] || digits > 18)
+		return false;
+	return error_hint(error, "Add the unit: --%s %sh for hours; m is minutes, d days.",
+			  option->name, text);
 }
 
 static bool check_choice(const struct option *option, const char *text, struct error *error)
@@ -108,7 +123,7 @@ static bool take_value(struct option_value *value, const char *text, struct erro
 	case OPTION_DURATION:
 		snprintf(field, sizeof field, "--%s", option->name);
 		if (!duration_parse(text, field, option->min, option->max, &value->number, error))
-			return false;
+			return unit_missing(option, text, error);
 		break;
 	case OPTION_LIST:
 		if (value->list_count == OPTIONS_MAX_LIST)

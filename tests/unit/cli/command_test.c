@@ -123,6 +123,40 @@ static void test_finding(void **state)
 	assert_int_equal(used, 1);
 }
 
+/* Usage errors that need no control plane. */
+static void test_slips_are_named(void **state)
+{
+	static const struct {
+		const char *line, *what;
+	} cases[] = {
+		{"capacity --gpus 2", "--gpus needs --preview"},
+		{"capacity --preview --mig 1g.10gb --for 8h --kubernetes",
+		 "--mig: '1g.10gb' is not PROFILE=N"},
+		{"reserve --mig 1g.10gb= --for 8h --kubernetes", "--mig: '1g.10gb=' is not"},
+		{"help reserve extra", "there is no command 'reserve extra'"},
+	};
+	struct command_set set = all_commands();
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct option *tables[COMMAND_MAX_TABLES];
+		CLEANUP(free) char *line = mem_strdup(cases[i].line);
+		CLEANUP(options) struct options options = {0};
+		struct cli cli = {.set = &set, .options = &options};
+		struct error error = {0};
+		char *words[MAX_WORDS];
+		int count = split(line, words), used;
+
+		expect_ok(command_find(&set, count, words, &cli.command, &used, &error), &error);
+		expect_ok(options_parse(tables, command_tables(cli.command, tables), count - used,
+					words + used, &options, &error),
+			  &error);
+		expect_error(cli.command->run(&cli, &error), &error, ERROR_INVALID_INPUT,
+			     cases[i].what);
+		assert_true(error.hint[0]);
+	}
+}
+
 static void test_help_names_everything(void **state)
 {
 	struct command_set set = all_commands();
@@ -156,6 +190,7 @@ int main(void)
 		cmocka_unit_test(test_every_row_is_whole),
 		cmocka_unit_test(test_every_change_can_be_tried_dry),
 		cmocka_unit_test(test_finding),
+		cmocka_unit_test(test_slips_are_named),
 		cmocka_unit_test(test_help_names_everything),
 	};
 

@@ -91,6 +91,28 @@ static void test_what_is_wrong_is_named(void **state)
 	}
 }
 
+static void test_what_to_write_is_said(void **state)
+{
+	static const struct {
+		char *words[2];
+		const char *hint;
+	} cases[] = {
+		{{"--for", "8"}, "Add the unit: --for 8h for hours; m is minutes, d days."},
+		{{"--for", "soon"}, ""},
+		{{"--gpus", "10Gi"}, "Write digits alone: --gpus 10"},
+		{{"--gpus", "many"}, ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct options options = {0};
+		struct error error = {0};
+		if (options_parse(TABLES, 2, 2, cases[i].words, &options, &error))
+			fail_msg("'%s' was taken", cases[i].words[1]);
+		assert_string_equal(error.hint, cases[i].hint);
+	}
+}
+
 static void test_a_list_has_its_bound(void **state)
 {
 	char *words[OPTIONS_MAX_LIST + 1];
@@ -123,6 +145,7 @@ int main(void)
 		cmocka_unit_test(test_all_forms),
 		cmocka_unit_test(test_absent_values),
 		cmocka_unit_test(test_what_is_wrong_is_named),
+		cmocka_unit_test(test_what_to_write_is_said),
 		cmocka_unit_test(test_a_list_has_its_bound),
 		cmocka_unit_test(test_help),
 	};
