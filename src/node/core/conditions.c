@@ -98,7 +98,8 @@ void conditions_decide(const struct conditions_view *view, const struct conditio
 		    view->gpus_error);
 	if (!view->host_units)
 		add(&conditions, CONDITION_HOST_UNITS, "HostManagedExternally",
-		    "host section UNSUPPORTED: another party manages this host");
+		    "informational, nothing is wrong: host section UNSUPPORTED: this host's units "
+		    "are managed by others; bcd only binds GPUs");
 	vec_sort(&conditions, compare_conditions);
 	for (size_t i = 0; i < conditions.count; i++) {
 		const struct condition *old = conditions_find(before, conditions.items[i].type);

@@ -93,6 +93,8 @@ static void test_the_rest(void **state)
 	decide(&view, &same, 9);
 	assert_true(conditions_equal(&conditions, &same));
 	assert_int_equal(conditions.count, 5);
+	assert_non_null(strstr(conditions_find(&conditions, CONDITION_HOST_UNITS)->message,
+			       "nothing is wrong"));
 	assert_string_equal(conditions_find(&conditions, CONDITION_RELEASES_UNREADABLE)->reason,
 			    "ReleasesFileUnreadable");
 	assert_non_null(strstr(conditions_find(&conditions, CONDITION_RELEASES_UNREADABLE)->message,
