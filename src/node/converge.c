@@ -395,7 +395,10 @@ static void plan_news(struct pass *pass)
 
 		str_copy(report->reason, sizeof report->reason, "unsupported");
 		str_copy(report->message, sizeof report->message,
-			 "this node takes no operations: another party manages this host");
+			 node->config->host_units
+				 ? "this node takes no operations: bcd only binds GPUs"
+				 : "this node takes no operations: this host's units are managed "
+				   "by others; bcd only binds GPUs");
 		node->write.reports_changed = true;
 	}
 }
