@@ -122,12 +122,23 @@ static void step_plugins(struct node *node, struct mono now)
 	}
 }
 
+/* Once for each state of the file. */
+static void log_unreadable_gpus(const struct node *node)
+{
+	const struct error *error = source_error(node->gpus);
+
+	if (error)
+		log_failure(LOG_ERROR, "gpus.unreadable", error,
+			    "the GPUs of before stay, all of them unhealthy");
+}
+
 static void node_turn(struct node *node, struct mono now)
 {
 	node->timer_set = false;
 	node_again(node, mono_after(now, NODE_TICK_MS));
 	watch_folders(node);
-	source_look(node->gpus);
+	if (source_look(node->gpus))
+		log_unreadable_gpus(node);
 	release_look(node);
 	/* While a list is being written disk is between two states; what it leaves is read then. */
 	if (!node->ticket)
@@ -219,6 +230,7 @@ bool node_create(struct loop *loop, const struct config *config, struct identity
 									      : SIMULATED_AUTO,
 							    .slots = config->slots},
 				   node_wake, node);
+	log_unreadable_gpus(node);
 	node->holders = holders_create(loop, config->kubelet, release_on_holders, node);
 	node->uplink = uplink_create(loop, &(struct uplink_options){.config = config,
 								    .identity = identity,

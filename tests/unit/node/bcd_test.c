@@ -156,6 +156,18 @@ static pid_t start_daemon(void **state)
 	_exit(127);
 }
 
+static void expect_logged_once(void **state, const char *event)
+{
+	CLEANUP(buf) struct buf log = {0};
+	struct error error;
+	const char *first;
+
+	expect_ok(durable_read(folder_path(state, "log"), 1 << 20, &log, &error), &error);
+	first = strstr(buf_text(&log), event);
+	assert_non_null(first);
+	assert_null(strstr(first + 1, event));
+}
+
 static void check_until(const char *config, int status)
 {
 	struct run it;
@@ -223,6 +235,7 @@ static void test_status_is_a_liveness_probe(void **state)
 	expect(&it, 1, "GpusUnreadable");
 	run(&it, "status --config '%s'", config);
 	expect(&it, 0, "GpusUnreadable");
+	expect_logged_once(state, "gpus.unreadable");
 	assert_int_equal(kill(child, SIGTERM), 0);
 	assert_int_equal(waitpid(child, &it.status, 0), child);
 	assert_true(WIFEXITED(it.status) && WEXITSTATUS(it.status) == 0);
