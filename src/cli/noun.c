@@ -105,6 +105,8 @@ static void node_row(const struct noun_view *view, const json_t *item)
 {
 	struct arena *arena = &view->cli->arena;
 	const char *seen = view_relative(arena, item, "lastSeenAt", view->cli->now);
+	const char *note = view_conditions(arena, json_object_get(item, "conditions"));
+	const char *sick = view_sick_gpus(arena, item);
 	bool connected = json_is_true(json_object_get(item, "connected"));
 
 	table_cell(view->table, view_text(item, "id"));
@@ -120,7 +122,9 @@ static void node_row(const struct noun_view *view, const json_t *item)
 	table_cell(view->table, view_text(item, "bcdVersion"));
 	table_cellf(view->table, "%lld/%lld", (long long)view_number(item, "storedGeneration"),
 		    (long long)view_number(item, "specGeneration"));
-	table_cell(view->table, view_conditions(arena, json_object_get(item, "conditions")));
+	table_cell(view->table, note && sick ? arena_printf(arena, "%s · %s", sick, note)
+				: sick       ? sick
+					     : note);
 }
 
 static const struct table_column RESERVATION_COLUMNS[] = {
@@ -144,7 +148,7 @@ static void reservation_row(const struct noun_view *view, const json_t *item)
 	table_cell(view->table, view_devices(arena, devices));
 	table_cell(view->table, view_nodes(arena, item));
 	table_cell(view->table, view_ends(arena, item, view->cli->now));
-	table_cell(view->table, view_exact(arena, item, "endAt"));
+	table_cell(view->table, view_ends_exact(arena, item));
 	table_cell(view->table, note);
 }
 

@@ -242,6 +242,37 @@ bool view_terminal(const char *state)
 	return false;
 }
 
+const char *view_starts(struct arena *arena, const json_t *reservation, struct wall now)
+{
+	const char *state = view_text(reservation, "state");
+	struct wall start;
+
+	if (!state || (!str_equal(state, "pending") && !str_equal(state, "placed")) ||
+	    !read_time(reservation, "startAt", &start) || start.ms <= now.ms)
+		return NULL;
+	return arena_printf(arena, "starts %s", view_relative(arena, reservation, "startAt", now));
+}
+
+const char *view_ends_exact(struct arena *arena, const json_t *reservation)
+{
+	const char *state = view_text(reservation, "state");
+	const char *asked = view_exact(arena, reservation, "releaseRequestedAt");
+
+	return state && view_terminal(state) && asked ? asked
+						      : view_exact(arena, reservation, "endAt");
+}
+
+const char *view_sick_gpus(struct arena *arena, const json_t *node)
+{
+	size_t index, count = 0;
+	json_t *gpu;
+
+	json_array_foreach(json_object_get(node, "gpus"), index, gpu) count +=
+		json_is_false(json_object_get(gpu, "healthy"));
+	return count ? arena_printf(arena, "%zu GPU%s unhealthy", count, count == 1 ? "" : "s")
+		     : NULL;
+}
+
 const char *view_ends(struct arena *arena, const json_t *reservation, struct wall now)
 {
 	const char *state = view_text(reservation, "state");
@@ -252,7 +283,8 @@ const char *view_ends(struct arena *arena, const json_t *reservation, struct wal
 		const char *when = asked ? asked : ends;
 		return when ? arena_printf(arena, "ended %s", when) : NULL;
 	}
-	return ends;
+	const char *starts = view_starts(arena, reservation, now);
+	return starts ? starts : ends;
 }
 
 const char *view_atom(struct arena *arena, const char *atom)

@@ -31,6 +31,12 @@ const char *view_reasons(struct arena *arena, const json_t *reasons, const json_
 const char *view_conditions(struct arena *arena, const json_t *conditions);
 /* When a reservation ends or ended. */
 const char *view_ends(struct arena *arena, const json_t *reservation, struct wall now);
+/* "starts in 2 h": of one that waits for its start; NULL for others. */
+const char *view_starts(struct arena *arena, const json_t *reservation, struct wall now);
+/* When it ends, or when an early release was asked for, exactly. */
+const char *view_ends_exact(struct arena *arena, const json_t *reservation);
+/* "2 GPUs unhealthy"; NULL when all are well. */
+const char *view_sick_gpus(struct arena *arena, const json_t *node);
 bool view_has_condition(const json_t *object, const char *type);
 bool view_terminal(const char *reservation_state); /* no state follows */
 

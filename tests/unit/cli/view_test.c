@@ -65,6 +65,30 @@ static void test_reasons_and_conditions(void **state)
 	assert_false(view_has_condition(held, "Held"));
 }
 
+static void test_starts_ends_and_sick_gpus(void **state)
+{
+	struct wall now = {INT64_C(1795995200000)}; /* 2026-11-29T23:33:20Z */
+	CLEANUP(arena) struct arena arena = {0};
+	CLEANUP(tree)
+	json_t *later = tree("{\"state\":\"placed\",\"startAt\":\"2026-11-30T01:33:20.000Z\","
+			     "\"endAt\":\"2026-11-30T03:33:20.000Z\"}");
+	CLEANUP(tree)
+	json_t *over = tree("{\"state\":\"released\",\"startAt\":\"2026-11-30T01:33:20.000Z\","
+			    "\"releaseRequestedAt\":\"2026-11-29T23:32:00.000Z\","
+			    "\"endAt\":\"2026-11-30T03:33:20.000Z\"}");
+	CLEANUP(tree)
+	json_t *node = tree("{\"gpus\":[{\"healthy\":true},{\"healthy\":false},"
+			    "{\"healthy\":false}]}");
+
+	(void)state;
+	assert_string_equal(view_ends(&arena, later, now), "starts in 2 h");
+	assert_string_equal(view_ends_exact(&arena, later), "2026-11-30 03:33 UTC");
+	assert_null(view_starts(&arena, over, now));
+	assert_string_equal(view_ends_exact(&arena, over), "2026-11-29 23:32 UTC");
+	assert_string_equal(view_sick_gpus(&arena, node), "2 GPUs unhealthy");
+	assert_null(view_sick_gpus(&arena, later));
+}
+
 static void test_when_waiting_is_over(void **state)
 {
 	static const struct {
@@ -187,6 +211,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_devices_and_gpus),
 		cmocka_unit_test(test_reasons_and_conditions),
+		cmocka_unit_test(test_starts_ends_and_sick_gpus),
 		cmocka_unit_test(test_when_waiting_is_over),
 		cmocka_unit_test(test_fields_lines),
 		cmocka_unit_test(test_names_and_prefixes),
