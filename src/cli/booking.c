@@ -13,6 +13,7 @@
 
 #define WAIT_FIRST_MS  50
 #define WAIT_MOST_MS   1000
+#define WAIT_TELL_MS   2000  /* until it is worth saying how to stop */
 #define WAIT_OUTAGE_MS 30000 /* a restart of the control plane */
 
 /* --- the request --- */
@@ -230,6 +231,8 @@ struct wait {
 	struct mono start, last_answer;
 	int64_t pause_ms;
 	int signal_fd;
+	bool told;       /* that Ctrl-C ends the waiting alone */
+	bool fresh_line; /* since that was said */
 };
 
 static void wait_cleanup(struct wait *wait)
@@ -248,19 +251,49 @@ static const char *step_text(struct wait *wait, const json_t *reservation)
 	const char *state = view_text(reservation, "state");
 	const char *node = view_nodes(arena, reservation);
 	const char *held = view_conditions(arena, json_object_get(reservation, "conditions"));
+	const char *why = view_reasons(arena, json_object_get(reservation, "reasons"),
+				       json_object_get(reservation, "devices"));
 
 	if (!state)
 		return "?";
 	if (wait->goal == BOOKING_RELEASED && booking_reached(reservation, BOOKING_RELEASED))
 		return "given back";
+	if (wait->goal == BOOKING_ACTIVE && view_starts(arena, reservation, wait->cli->now))
+		return arena_printf(arena, "%s%s%s, starts at %s", state, node ? " on " : "",
+				    node ? node : "", view_exact(arena, reservation, "startAt"));
 	if (str_equal(state, "placed") && node)
 		return arena_printf(arena, "placed on %s", node);
+	if (str_equal(state, "pending") && why)
+		return arena_printf(arena, "pending: %s", why);
 	if (view_has_condition(reservation, "DevicesHeld"))
-		return arena_printf(arena, "%s, %s", state,
+		return arena_printf(arena, "%s, %s; bcd status there names the pods", state,
 				    held + (str_starts(held, HELD) ? strlen(HELD) : 0));
 	if (wait->goal == BOOKING_RELEASED && view_terminal(state))
 		return arena_printf(arena, "%s, waiting for the node", state);
 	return state;
+}
+
+/* A booking for later has got all it can now. */
+static bool placed_for_later(struct wait *wait, const json_t *reservation)
+{
+	const char *state = view_text(reservation, "state");
+
+	return state && str_equal(state, "placed") &&
+	       view_starts(&wait->cli->arena, reservation, wait->cli->now);
+}
+
+static void say_how_to_stop(struct wait *wait)
+{
+	if (wait->told || mono_until(wait->start, clock_mono()) < WAIT_TELL_MS)
+		return;
+	wait->told = true;
+	if (wait->shown.length) {
+		fputc('\n', wait->out);
+		fflush(wait->out);
+		wait->fresh_line = true;
+	}
+	output_note("Ctrl-C: %s goes on",
+		    wait->goal == BOOKING_ACTIVE ? "the reservation" : "the release");
 }
 
 static void show_step(struct wait *wait, const json_t *reservation)
@@ -270,11 +303,12 @@ static void show_step(struct wait *wait, const json_t *reservation)
 	table_sanitize(text);
 	if (wait->shown.length && str_equal(buf_text(&wait->shown), text))
 		return;
-	if (wait->shown.length)
+	if (wait->shown.length && !wait->fresh_line)
 		fprintf(wait->out, " → %s", text);
 	else
 		fprintf(wait->out, "%s  %s", wait->id, text);
 	fflush(wait->out);
+	wait->fresh_line = false;
 	buf_clear(&wait->shown);
 	buf_add_text(&wait->shown, text);
 }
@@ -282,6 +316,8 @@ static void show_step(struct wait *wait, const json_t *reservation)
 /* Ends the line with a remark in parentheses. */
 static void end_line(struct wait *wait, const char *remark)
 {
+	if (wait->fresh_line)
+		fprintf(wait->out, "%s  %s", wait->id, buf_text(&wait->shown));
 	if (wait->shown.length)
 		fprintf(wait->out, "  (%s)\n", remark);
 	fflush(wait->out);
@@ -356,7 +392,8 @@ static bool look(struct wait *wait, json_t **reservation, bool *ret_over, bool *
 	if (!*reservation)
 		return true;
 	show_step(wait, *reservation);
-	*ret_reached = booking_reached(*reservation, wait->goal);
+	*ret_reached = booking_reached(*reservation, wait->goal) ||
+		       (wait->goal == BOOKING_ACTIVE && placed_for_later(wait, *reservation));
 	const char *state = view_text(*reservation, "state");
 	bool never = !*ret_reached && wait->goal == BOOKING_ACTIVE && state && view_terminal(state);
 	*ret_over = *ret_reached || never;
@@ -401,6 +438,7 @@ bool booking_wait(struct cli *cli, const char *id, enum booking_goal goal, json_
 			return false;
 		if (over)
 			break;
+		say_how_to_stop(&wait);
 		if (mono_until(wait.start, clock_mono()) >= timeout) {
 			give_up(&wait, "timed out");
 			break;

@@ -153,8 +153,8 @@ static const struct option LIST_OPTIONS[] = {
 
 static const struct option RELEASE_OPTIONS[] = {
 	{"wait", 'w', OPTION_FLAG, NULL, "until no pod holds a device any more", 0, 0, NULL},
-	{"timeout", 0, OPTION_DURATION, "D", "wait no longer than this", 1000, BOOKING_MAX_MS,
-	 NULL},
+	{"timeout", 0, OPTION_DURATION, "D", "wait no longer than this (default: no limit)", 1000,
+	 BOOKING_MAX_MS, NULL},
 	{0},
 };
 

@@ -72,8 +72,12 @@ static void print_made(struct cli *cli, const json_t *reservation)
 	const char *why = view_reasons(&cli->arena, json_object_get(reservation, "reasons"),
 				       json_object_get(reservation, "devices"));
 
+	const char *starts = view_starts(&cli->arena, reservation, cli->now);
+
 	printf("%s  %s%s%s\n", view_text(reservation, "id"), view_text(reservation, "state"),
 	       node ? " on " : "", node ? node : "");
+	if (starts)
+		printf("  %s (%s)\n", starts, view_exact(&cli->arena, reservation, "startAt"));
 	if (why)
 		printf("  waits     %s\n"
 		       "  cancel    better-compute reservations cancel %s\n",
@@ -110,9 +114,10 @@ static bool reserve(struct cli *cli, struct error *error)
 
 static const struct option RESERVE_OPTIONS[] = {
 	BOOKING_OPTIONS,
-	{"wait", 'w', OPTION_FLAG, NULL, "until it is active", 0, 0, NULL},
-	{"timeout", 0, OPTION_DURATION, "D", "wait no longer than this", 1000, BOOKING_MAX_MS,
+	{"wait", 'w', OPTION_FLAG, NULL, "until it is active; with --at, until it is placed", 0, 0,
 	 NULL},
+	{"timeout", 0, OPTION_DURATION, "D", "wait no longer than this (default: no limit)", 1000,
+	 BOOKING_MAX_MS, NULL},
 	{0},
 };
 
