@@ -153,6 +153,14 @@ static void call_end(struct call *call, const char *why)
 	loop_stop(call->loop);
 }
 
+/* Of run-pod: the pod is there, and goes on waiting for what it asks. */
+static bool is_unschedulable(const json_t *answer)
+{
+	const json_t *reason = json_object_get(json_object_get(answer, "pod"), "reason");
+
+	return reason && str_equal(json_string_value(reason), "Unschedulable");
+}
+
 static void on_call_data(void *arg, const uint8_t *data, size_t length)
 {
 	struct call *call = arg;
@@ -167,6 +175,11 @@ static void on_call_data(void *arg, const uint8_t *data, size_t length)
 		return;
 	}
 	fputs(buf_text(&call->answer), stdout);
+	if (is_unschedulable(answer)) {
+		call->status = error_exit_status(ERROR_RESOURCES_EXHAUSTED);
+		call_end(call, "the pod waits: Unschedulable; delete-pod takes it back");
+		return;
+	}
 	if (json_is_true(json_object_get(answer, "ok")))
 		call->status = 0;
 	call_end(call, json_string_value(json_object_get(answer, "error")));

@@ -17,5 +17,5 @@ MUST_CHECK bool control_listen(struct loop *loop, const char *root, struct stand
 void control_destroy(struct standin_control *control); /* takes NULL; before the stand-in */
 
 /* The other side, `kubelet-standin ctl`: sends one request and prints its answer. Blocks in its own
- * loop. The exit status. */
+ * loop. The exit status: 3 when run-pod left a pod that is Unschedulable. */
 int control_call(const char *root, const json_t *request, int64_t timeout_ms);

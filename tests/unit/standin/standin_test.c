@@ -1,5 +1,5 @@
 /* The stand-in on real sockets, with a device plugin in the same loop. */
-#include "standin/standin.h"
+#include "standin/control.h"
 
 #include "lib/folder.h"
 #include "lib/test.h"
@@ -11,6 +11,8 @@
 #include "text/tree.h"
 
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define GPU         "bcd.dev/gpu"
 #define PATIENCE_MS 5000
@@ -34,6 +36,8 @@ struct bench {
 	enum rpc_code code;
 	char message[512];
 	bool late;
+	pid_t caller; /* of `kubelet-standin ctl` */
+	int status;
 };
 
 /* --- a plugin with two devices --- */
@@ -295,6 +299,33 @@ static void test_pod_runs_waits_and_fails(void **state)
 	bench_stop(&bench);
 }
 
+static bool caller_ended(struct bench *bench)
+{
+	return waitpid(bench->caller, &bench->status, WNOHANG) == bench->caller;
+}
+
+/* What a script sees of a pod that nothing can be given to. */
+static void test_caller_tells_unschedulable(void **state)
+{
+	struct bench bench;
+	struct standin_control *control;
+	struct error error;
+	bench_start(&bench, state);
+	expect_ok(control_listen(bench.loop, *state, bench.standin, &control, &error), &error);
+	bench.caller = fork();
+	assert_true(bench.caller >= 0);
+	if (bench.caller == 0) {
+		json_t *request = json_pack("{s:s, s:s, s:s, s:i}", "verb", "run-pod", "name",
+					    "waits", "resource", GPU, "count", 1);
+		_exit(control_call(*state, request, PATIENCE_MS));
+	}
+	wait_for(&bench, caller_ended);
+	assert_true(WIFEXITED(bench.status));
+	assert_int_equal(WEXITSTATUS(bench.status), 3);
+	control_destroy(control);
+	bench_stop(&bench);
+}
+
 /* Pods keep their devices over a restart; the plugin has to come back. */
 static void test_restart(void **state)
 {
@@ -430,6 +461,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_pod_runs_waits_and_fails, folder_make,
+						folder_remove),
+		cmocka_unit_test_setup_teardown(test_caller_tells_unschedulable, folder_make,
 						folder_remove),
 		cmocka_unit_test_setup_teardown(test_restart, folder_make, folder_remove),
 		cmocka_unit_test_setup_teardown(test_boot, folder_make, folder_remove),
