@@ -73,7 +73,8 @@ bool verb_config(const struct options *options, bool with_state, struct config *
 	if (error->code != ERROR_NOT_FOUND)
 		return false;
 	if (!with_state)
-		return error_hint(error, "Name the configuration: bcd --config FILE ...");
+		return error_hint(error, "Name the configuration: bcd --config FILE ...; for a "
+					 "first look without one: better-compute up");
 	return error_hint(error, "Name a folder of better-compute up (--state DIR, or "
 				 "BETTER_COMPUTE_STATE) or a configuration (--config FILE); "
 				 "start one here: better-compute up");

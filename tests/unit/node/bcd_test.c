@@ -88,6 +88,7 @@ static void test_configuration_that_is_wrong(void **state)
 	expect(&it, 2, "bcd --config FILE");
 	run(&it, "--config /nonexistent.toml join");
 	expect(&it, 2, "bcd --config FILE");
+	expect(&it, 2, "better-compute up");
 	run(&it, "--config /nonexistent.toml status");
 	expect(&it, 2, "BETTER_COMPUTE_STATE");
 	run(&it, "--config /nonexistent.toml sim show");
