@@ -193,6 +193,26 @@ static void take_environment(struct context *context)
 	take_variable(context, CONTEXT_POOL);
 }
 
+/* `reservations --state active` names no folder: the filter was meant. */
+static bool filter_meant(const struct options *options, const char *folder, struct error *error)
+{
+	if (error->code != ERROR_NOT_FOUND)
+		return false;
+	for (size_t i = 0; i < options->count; i++) {
+		const struct option *row = options->values[i].option;
+		if (!str_equal(row->name, "state-is"))
+			continue;
+		for (size_t k = 0; row->choices && row->choices[k]; k++) {
+			if (str_equal(row->choices[k], folder))
+				return error_hint(error,
+						  "--state names a folder; did you mean "
+						  "--state-is %s?",
+						  folder);
+		}
+	}
+	return false;
+}
+
 bool context_inspect(const struct options *options, struct arena *arena,
 		     struct context *ret_context, struct error *error)
 {
@@ -209,7 +229,7 @@ bool context_inspect(const struct options *options, struct arena *arena,
 	    !take_config(arena, &context, error))
 		return false;
 	if (is_set(&context, CONTEXT_STATE) && !take_state(arena, &context, error))
-		return false;
+		return filter_meant(options, context.values[CONTEXT_STATE].text, error);
 	*ret_context = context;
 	return true;
 }

@@ -75,10 +75,15 @@ static void make_state(const char *folder, const char *text, mode_t mode)
 static bool load(struct place *place, struct context *context, struct error *error, int argc,
 		 char **argv)
 {
-	const struct option *tables[] = {COMMAND_API_OPTIONS};
+	static const char *const states[] = {"pending", "active", NULL};
+	static const struct option filter[] = {
+		{"state-is", 0, OPTION_TEXT, "STATE", "only those", 0, 0, states},
+		{0},
+	};
+	const struct option *tables[] = {COMMAND_API_OPTIONS, filter};
 	CLEANUP(options) struct options options = {0};
 
-	assert_true(options_parse(tables, 1, argc, argv, &options, error));
+	assert_true(options_parse(tables, 2, argc, argv, &options, error));
 	*error = (struct error){0};
 	return context_load(&options, &place->arena, context, error);
 }
@@ -90,6 +95,19 @@ static void test_nothing_named(void **state)
 
 	expect_error(LOAD(*state, &context, &error, NULL), &error, ERROR_NOT_FOUND,
 		     "no control plane is named here");
+	assert_non_null(strstr(error.hint, "better-compute up"));
+}
+
+static void test_a_state_for_a_folder(void **state)
+{
+	struct context context;
+	struct error error;
+
+	expect_error(LOAD(*state, &context, &error, "--state", "active", NULL), &error,
+		     ERROR_NOT_FOUND, "active/context.json");
+	assert_non_null(strstr(error.hint, "--state-is active"));
+	expect_error(LOAD(*state, &context, &error, "--state", "nope", NULL), &error,
+		     ERROR_NOT_FOUND, "nope/context.json");
 	assert_non_null(strstr(error.hint, "better-compute up"));
 }
 
@@ -229,6 +247,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_nothing_named, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_state_for_a_folder, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_state_folder_here, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_config_file, setup, teardown),
