@@ -64,7 +64,13 @@ static bool show(struct cli *cli, struct error *error)
 	const char *reasons = view_reasons(&cli->arena, json_object_get(item, "reasons"),
 					   json_object_get(item, "devices"));
 	tree_set(brief, "devices", tree_string(devices ? devices : "-"));
-	tree_set(brief, "reasons", tree_string(reasons ? reasons : "-"));
+	/* Reasons are why it waits; one that was given back early ended then. */
+	const char *state = view_text(item, "state"),
+		   *given = view_text(item, "releaseRequestedAt");
+	bool waits = state && str_equal(state, "pending");
+	tree_set(brief, "reasons", tree_string(waits && reasons ? reasons : "-"));
+	if (state && view_terminal(state) && given)
+		tree_set(brief, "endAt", tree_string(given));
 	view_fields(&text, brief, cli->now);
 	output_text(&text);
 	print_allocations(cli, json_object_get(item, "allocations"));
