@@ -70,7 +70,8 @@ static const struct permission PERMISSIONS[] = {
 	{"tokens read", control_join_token_list, NULL, NULL, CONTROL_ROLE_VIEWER},
 	{"nodes read", control_node_list, NULL, NULL, CONTROL_ROLE_VIEWER},
 	{"reservations create", control_reservation_create, NULL,
-	 "{\"tenantId\":\"$tenant\",\"poolId\":\"$pool\",\"devices\":[{\"class\":\"gpu\",\"count\":1}],"
+	 "{\"tenantId\":\"$tenant\",\"poolId\":\"$pool\",\"devices\":[{\"class\":\"gpu\",\"count\":"
+	 "1}],"
 	 "\"duration\":\"1h\",\"binding\":\"kubernetes\"}",
 	 CONTROL_ROLE_USER},
 	{"reservations read", control_reservation_get, "reservation", NULL, CONTROL_ROLE_VIEWER},
@@ -78,7 +79,8 @@ static const struct permission PERMISSIONS[] = {
 	 CONTROL_ROLE_USER},
 	{"capacity read", control_capacity_get, NULL, NULL, CONTROL_ROLE_VIEWER},
 	{"capacity preview", control_capacity_preview, NULL,
-	 "{\"tenantId\":\"$tenant\",\"poolId\":\"$pool\",\"devices\":[{\"class\":\"gpu\",\"count\":1}],"
+	 "{\"tenantId\":\"$tenant\",\"poolId\":\"$pool\",\"devices\":[{\"class\":\"gpu\",\"count\":"
+	 "1}],"
 	 "\"duration\":\"1h\",\"binding\":\"kubernetes\"}",
 	 CONTROL_ROLE_VIEWER},
 	{"events read", control_event_list, NULL, NULL, CONTROL_ROLE_VIEWER},
