@@ -130,7 +130,8 @@ static void add_devices_held(const struct degraded_allocation *allocations, size
 	for (size_t i = 0; i < count; i++) {
 		if (!allocations[i].releasing)
 			continue;
-		buf_printf(&text, "%s%s", text.length ? ", " : "waiting to hear that no pod holds a device on ",
+		buf_printf(&text, "%s%s",
+			   text.length ? ", " : "waiting to hear that no pod holds a device on ",
 			   allocations[i].node);
 		if (allocations[i].releasing_since_ms < since_ms)
 			since_ms = allocations[i].releasing_since_ms;

@@ -13,13 +13,13 @@
 #include "node/core/holds.h"
 #include "proto/gateway.pb-c.h"
 
-#define SPEC_FILE         "spec.json"
-#define SPEC_VERSION      1
-#define SPEC_MAX_FILE     ((size_t)4 << 20)
-#define SPEC_LINEAGE_SIZE 64
-#define SPEC_API_SIZE     16
-#define SPEC_PROBLEM_SIZE 160
-#define SPEC_REASON_SIZE  32
+#define SPEC_FILE          "spec.json"
+#define SPEC_VERSION       1
+#define SPEC_MAX_FILE      ((size_t)4 << 20)
+#define SPEC_LINEAGE_SIZE  64
+#define SPEC_API_SIZE      16
+#define SPEC_PROBLEM_SIZE  160
+#define SPEC_REASON_SIZE   32
 #define SPEC_MAX_WITHDRAWN 1024
 
 struct spec_device {
