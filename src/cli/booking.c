@@ -258,7 +258,7 @@ static const char *step_text(struct wait *wait, const json_t *reservation)
 		return "?";
 	if (wait->goal == BOOKING_RELEASED && booking_reached(reservation, BOOKING_RELEASED))
 		return "given back";
-	if (wait->goal == BOOKING_ACTIVE && view_starts(arena, reservation, wait->cli->now))
+	if (wait->goal == BOOKING_ACTIVE && view_starts(arena, reservation, clock_wall()))
 		return arena_printf(arena, "%s%s%s, starts at %s", state, node ? " on " : "",
 				    node ? node : "", view_exact(arena, reservation, "startAt"));
 	if (str_equal(state, "placed") && node)
@@ -279,7 +279,7 @@ static bool placed_for_later(struct wait *wait, const json_t *reservation)
 	const char *state = view_text(reservation, "state");
 
 	return state && str_equal(state, "placed") &&
-	       view_starts(&wait->cli->arena, reservation, wait->cli->now);
+	       view_starts(&wait->cli->arena, reservation, clock_wall());
 }
 
 static void say_how_to_stop(struct wait *wait)

@@ -4,7 +4,8 @@
 
 #include <stdio.h>
 
-#define ATOM_SHORT 8 /* characters of a GPU's UUID that people see */
+#define LATER_MS   5000 /* a start so near is now: clocks of two machines differ */
+#define ATOM_SHORT 8    /* characters of a GPU's UUID that people see */
 
 const char *view_text(const json_t *object, const char *key)
 {
@@ -248,7 +249,7 @@ const char *view_starts(struct arena *arena, const json_t *reservation, struct w
 	struct wall start;
 
 	if (!state || (!str_equal(state, "pending") && !str_equal(state, "placed")) ||
-	    !read_time(reservation, "startAt", &start) || start.ms <= now.ms)
+	    !read_time(reservation, "startAt", &start) || start.ms <= now.ms + LATER_MS)
 		return NULL;
 	return arena_printf(arena, "starts %s", view_relative(arena, reservation, "startAt", now));
 }

@@ -89,6 +89,21 @@ static void test_starts_ends_and_sick_gpus(void **state)
 	assert_null(view_sick_gpus(&arena, later));
 }
 
+/* Placement stamps a start that is a moment later than the CLI's own start: that's no later booking. */
+static void test_a_start_within_moments_is_now(void **state)
+{
+	CLEANUP(arena) struct arena arena = {0};
+	CLEANUP(tree)
+	json_t *placed = tree("{\"state\":\"placed\",\"startAt\":\"2026-11-29T23:33:20.000Z\"}");
+	const struct wall start = {INT64_C(1795995200000)};
+
+	(void)state;
+	assert_null(view_starts(&arena, placed, start));
+	assert_null(view_starts(&arena, placed, (struct wall){start.ms - 5000}));
+	assert_string_equal(view_starts(&arena, placed, (struct wall){start.ms - 60000}),
+			    "starts in 1 min");
+}
+
 static void test_when_waiting_is_over(void **state)
 {
 	static const struct {
@@ -212,6 +227,7 @@ int main(void)
 		cmocka_unit_test(test_devices_and_gpus),
 		cmocka_unit_test(test_reasons_and_conditions),
 		cmocka_unit_test(test_starts_ends_and_sick_gpus),
+		cmocka_unit_test(test_a_start_within_moments_is_now),
 		cmocka_unit_test(test_when_waiting_is_over),
 		cmocka_unit_test(test_fields_lines),
 		cmocka_unit_test(test_names_and_prefixes),
