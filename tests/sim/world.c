@@ -80,15 +80,29 @@ void sim_world_message(const char *path, bool to_server, const uint8_t *data, si
 
 /* --- what people do --- */
 
-static void reserve(const char *class, uint64_t count, int minutes)
+/* `in_ms` from now, as the API takes it; the simulation's day has no end. */
+static void wall_format(char out[32], int64_t in_ms)
 {
-	char duration[32];
+	int64_t seconds = (sim.now_ms + in_ms) / 1000;
+	assert(seconds < (int64_t)24 * 3600);
+	snprintf(out, 32, "2026-11-29T%02d:%02d:%02dZ", (int)(seconds / 3600),
+		 (int)(seconds / 60 % 60), (int)(seconds % 60));
+}
+
+/* From now on, or from `start_in_ms` on: bookings may follow each other on one GPU. */
+static void reserve(const char *class, uint64_t count, int minutes, int64_t start_in_ms)
+{
+	char duration[32], start[32];
 	snprintf(duration, sizeof duration, "%dm", minutes);
-	json_t *answer = programs_call(
-		control_reservation_create, NULL,
+	json_t *body =
 		json_pack("{s:s, s:s, s:[{s:s, s:I}], s:s, s:s}", "tenantId", programs.tenant,
 			  "poolId", programs.pool, "devices", "class", class, "count",
-			  (json_int_t)count, "duration", duration, "binding", "kubernetes"));
+			  (json_int_t)count, "duration", duration, "binding", "kubernetes");
+	if (start_in_ms > 0) {
+		wall_format(start, start_in_ms);
+		json_object_set_new(body, "startAt", json_string(start));
+	}
+	json_t *answer = programs_call(control_reservation_create, NULL, body);
 	const char *id = json_string_value(json_object_get(answer, "id"));
 	sim_trace("reserve %llu of %s: %s %s", (unsigned long long)count, class, id ? id : "no",
 		  id ? json_string_value(json_object_get(answer, "state")) : "");
@@ -216,7 +230,8 @@ static void something_happens(void)
 	uint64_t what = sim_below(100);
 	if (what < 22) {
 		if (programs.control.running)
-			reserve(class, 1 + sim_below(2), (int)(1 + sim_below(10)));
+			reserve(class, 1 + sim_below(2), (int)(1 + sim_below(4)),
+				sim_below(2) ? 0 : (int64_t)sim_below(180000));
 	} else if (what < 36) {
 		if (programs.control.running && world.reservations.count > 0)
 			release(world.reservations.items[sim_below(world.reservations.count)]);
@@ -461,7 +476,7 @@ static void story_goes_on(void *arg UNUSED)
 	}
 	switch (world.phase++) {
 	case 0:
-		reserve("gpu", 2, 600);
+		reserve("gpu", 2, 600, 0);
 		break;
 	case 1:
 		run_pod("bcd.dev/gpu", 2, false);
@@ -470,7 +485,7 @@ static void story_goes_on(void *arg UNUSED)
 		release(world.reservations.items[0]);
 		break;
 	case 3:
-		reserve("gpu", 3, 600);
+		reserve("gpu", 3, 600, 0);
 		break;
 	case 4:
 		delete_pod(1);
