@@ -284,8 +284,38 @@ static const char *const VERSION_1[] = {
 	"INSERT INTO counters (name, value) VALUES ('outbox', 0), ('events', 0)",
 	NULL,
 };
+
+/* api */
+static const char *const VERSION_2[] = {
+	NULL,
+};
+
+/* reservations */
+static const char *const VERSION_3[] = {
+	NULL,
+};
+
+/* money */
+static const char *const VERSION_4[] = {
+	NULL,
+};
+
+/* secrets */
+static const char *const VERSION_5[] = {
+	NULL,
+};
+
+/* running */
+static const char *const VERSION_6[] = {
+	NULL,
+};
 /* clang-format on */
 
 const struct store_migration store_sqlite_migrations[STORE_MIGRATIONS] = {
 	{"first", VERSION_1},
+	{"api", VERSION_2},
+	{"reservations", VERSION_3},
+	{"money", VERSION_4},
+	{"secrets", VERSION_5},
+	{"running", VERSION_6},
 };
