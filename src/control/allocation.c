@@ -1,5 +1,6 @@
 #include "control/allocation.h"
 
+#include "control/metering.h"
 #include "control/spec.h"
 
 /* --- rows --- */
@@ -229,8 +230,8 @@ static bool end(struct store_connection *db, struct allocation *allocation,
 		enum allocation_state state, const char *why, struct error *error)
 {
 	if (!store_exec(db,
-			"UPDATE allocations SET state = $2, released_ms = $3, end_reason = $4 "
-			"WHERE id = $1",
+			"UPDATE allocations SET end_reason = CASE WHEN state = 'releasing' THEN "
+			"end_reason ELSE $4 END, state = $2, released_ms = $3 WHERE id = $1",
 			STORE_PARAMS(store_text(allocation->id),
 				     store_text(allocation_state_name(state)),
 				     store_int(store_now(db).ms), store_text(why)),
@@ -239,7 +240,7 @@ static bool end(struct store_connection *db, struct allocation *allocation,
 			STORE_PARAMS(store_text(allocation->id)), error))
 		return false;
 	allocation->state = state;
-	return true;
+	return metering_close(db, allocation->id, error);
 }
 
 bool allocation_finish(struct store_connection *db, struct allocation *allocation, const char *why,

@@ -55,7 +55,13 @@ struct control_call {
 	const char *state,
 		*pool_id;  /* lists of reservations; pool_id also nodes, tokens, capacity */
 	const char *after; /* events */
+	const char *tenant_id, *key_id, *object, *action, *from, *to, *by; /* audit, usage, meter */
 };
+
+/* A list's pages: most items, and without a limit; the largest sequence number to ask after. */
+#define CONTROL_MAX_PAGE     1000
+#define CONTROL_DEFAULT_PAGE 100
+#define CONTROL_MAX_SEQUENCE 999999999999999999
 
 /*
  * Each: *ret_answer is a new reference, the body of a 200. Errors carry code and field as they go
@@ -96,8 +102,14 @@ CONTROL_CALL(whoami);
 CONTROL_CALL(key_create);
 CONTROL_CALL(key_list);
 CONTROL_CALL(key_revoke);
+CONTROL_CALL(usage_get);  /* GET /v1/usage */
+CONTROL_CALL(meter_list); /* GET /v1/meter */
 
 /* --- joining --- */
+
+#define CONTROL_JOIN_MIN_TTL_MS ((int64_t)60 * 1000)
+#define CONTROL_JOIN_MAX_TTL_MS ((int64_t)24 * 60 * 60 * 1000)
+#define CONTROL_JOIN_MAX_USES   10000
 
 /*
  * Makes the node's certificate inside the transaction that spends the use, so that the two happen

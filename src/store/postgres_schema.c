@@ -285,11 +285,103 @@ static const char *const VERSION_2[] = {
 
 /* reservations */
 static const char *const VERSION_3[] = {
+	"ALTER TABLE reservations ADD COLUMN spot BIGINT NOT NULL DEFAULT 0",
+
+	"ALTER TABLE reservations ADD COLUMN gang_nodes BIGINT NOT NULL DEFAULT 0",
+
+	"ALTER TABLE reservations ADD COLUMN gang_same TEXT COLLATE \"C\" NOT NULL DEFAULT ''",
+
+	"ALTER TABLE nodes ADD COLUMN roomed BIGINT NOT NULL DEFAULT 0",
+
+	"CREATE TABLE node_labels ( "
+	"node TEXT COLLATE \"C\" NOT NULL REFERENCES nodes (id), "
+	"name TEXT COLLATE \"C\" NOT NULL, "
+	"value TEXT COLLATE \"C\" NOT NULL, "
+	"system BIGINT NOT NULL, "
+	"PRIMARY KEY (node, name))",
+
+	"CREATE TABLE node_room ( "
+	"node TEXT COLLATE \"C\" NOT NULL REFERENCES nodes (id), "
+	"class TEXT COLLATE \"C\" NOT NULL, "
+	"profile TEXT COLLATE \"C\" NOT NULL, "
+	"pool TEXT COLLATE \"C\" NOT NULL, "
+	"idle BIGINT NOT NULL, "
+	"first_end_ms BIGINT NOT NULL, "
+	"last_from_ms BIGINT NOT NULL, "
+	"PRIMARY KEY (node, class, profile))",
+
+	"CREATE INDEX node_room_idle ON node_room (pool, class, profile, idle, node)",
+
+	"CREATE INDEX node_room_ends ON node_room (pool, class, profile, first_end_ms)",
+
+	"CREATE INDEX node_room_begins ON node_room (pool, class, profile, last_from_ms)",
+
+	"CREATE INDEX nodes_unroomed ON nodes (id) WHERE roomed = 0 AND has_inventory = 1",
+
+	"CREATE INDEX reservations_waiting ON reservations (pool, created_ms, id) "
+	"WHERE state = 'pending' AND gang_nodes > 0",
+
+	"CREATE INDEX allocations_end ON allocations (state, to_ms)",
+
+	"CREATE INDEX allocations_begin ON allocations (from_ms) "
+	"WHERE state = 'placed' AND assigned_generation IS NULL",
 	NULL,
 };
 
 /* money */
 static const char *const VERSION_4[] = {
+	"CREATE TABLE meter ( "
+	"id TEXT COLLATE \"C\" PRIMARY KEY, "
+	"allocation TEXT COLLATE \"C\" NOT NULL UNIQUE REFERENCES allocations (id), "
+	"reservation TEXT COLLATE \"C\" NOT NULL, "
+	"tenant TEXT COLLATE \"C\" NOT NULL, "
+	"pool TEXT COLLATE \"C\" NOT NULL, "
+	"node TEXT COLLATE \"C\" NOT NULL, "
+	"started_ms BIGINT NOT NULL, "
+	"stopped_ms BIGINT NOT NULL, "
+	"seconds BIGINT NOT NULL, "
+	"reason TEXT COLLATE \"C\" NOT NULL, "
+	"CHECK (started_ms <= stopped_ms))",
+
+	"CREATE TABLE meter_devices ( "
+	"meter TEXT COLLATE \"C\" NOT NULL REFERENCES meter (id), "
+	"class TEXT COLLATE \"C\" NOT NULL, "
+	"profile TEXT COLLATE \"C\" NOT NULL, "
+	"devices BIGINT NOT NULL, "
+	"gpu_seconds BIGINT NOT NULL, "
+	"PRIMARY KEY (meter, class, profile))",
+
+	"CREATE INDEX meter_tenant ON meter (tenant, stopped_ms)",
+
+	"CREATE INDEX meter_stopped ON meter (stopped_ms)",
+
+	"CREATE INDEX reservations_tenant ON reservations (tenant, state)",
+
+	"CREATE TABLE quotas ( "
+	"id TEXT COLLATE \"C\" PRIMARY KEY, "
+	"tenant TEXT COLLATE \"C\" NOT NULL REFERENCES tenants (id), "
+	"pool TEXT COLLATE \"C\" NOT NULL, "
+	"class TEXT COLLATE \"C\" NOT NULL, "
+	"max_devices BIGINT, "
+	"gpu_hours BIGINT, "
+	"created_ms BIGINT NOT NULL, "
+	"UNIQUE (tenant, pool, class))",
+
+	/* What closed before there was a meter, by the same rule. */
+	"INSERT INTO meter (id, allocation, reservation, tenant, pool, node, started_ms, "
+	"stopped_ms, seconds, reason) SELECT 'mtr_' || substr(id, 5), id, reservation, tenant, "
+	"pool, node, started_ms, stopped_ms, (stopped_ms - started_ms) / 1000, end_reason FROM "
+	"(SELECT a.id, a.reservation, r.tenant, r.pool, a.node, a.end_reason, "
+	"CASE WHEN a.bound_ms < a.to_ms AND a.bound_ms < a.released_ms THEN a.bound_ms "
+	"WHEN a.released_ms < a.to_ms THEN a.released_ms ELSE a.to_ms END AS started_ms, "
+	"CASE WHEN a.released_ms < a.to_ms THEN a.released_ms ELSE a.to_ms END AS stopped_ms "
+	"FROM allocations a JOIN reservations r ON r.id = a.reservation "
+	"WHERE a.state IN ('released', 'failed') AND a.released_ms IS NOT NULL) AS closed",
+
+	"INSERT INTO meter_devices (meter, class, profile, devices, gpu_seconds) "
+	"SELECT m.id, d.class, d.profile, count(*), count(*) * m.seconds FROM meter m JOIN "
+	"allocation_devices d ON d.allocation = m.allocation "
+	"GROUP BY m.id, m.seconds, d.class, d.profile",
 	NULL,
 };
 

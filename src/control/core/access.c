@@ -28,6 +28,18 @@ static const struct {
 	[ACCESS_KEYS_CREATE] = {"compute:keys:create", CONTROL_ROLE_OWNER},
 	[ACCESS_KEYS_REVOKE] = {"compute:keys:revoke", CONTROL_ROLE_OWNER},
 	[ACCESS_KEYS_READ] = {"compute:keys:read", CONTROL_ROLE_OWNER},
+	[ACCESS_USAGE_READ] = {"compute:usage:read", CONTROL_ROLE_VIEWER},
+	[ACCESS_QUOTAS_CREATE] = {"compute:quotas:create", CONTROL_ROLE_OPERATOR},
+	[ACCESS_QUOTAS_PATCH] = {"compute:quotas:patch", CONTROL_ROLE_OPERATOR},
+	[ACCESS_QUOTAS_DELETE] = {"compute:quotas:delete", CONTROL_ROLE_OPERATOR},
+	[ACCESS_QUOTAS_READ] = {"compute:quotas:read", CONTROL_ROLE_VIEWER},
+	[ACCESS_SECRETS_CREATE] = {"compute:secrets:create", CONTROL_ROLE_OWNER},
+	[ACCESS_SECRETS_PATCH] = {"compute:secrets:patch", CONTROL_ROLE_OWNER},
+	[ACCESS_SECRETS_DELETE] = {"compute:secrets:delete", CONTROL_ROLE_OWNER},
+	[ACCESS_SECRETS_READ] = {"compute:secrets:read", CONTROL_ROLE_OWNER},
+	[ACCESS_KEYS_PATCH] = {"compute:keys:patch", CONTROL_ROLE_OWNER},
+	[ACCESS_KEYS_ROTATE] = {"compute:keys:rotate", CONTROL_ROLE_OWNER},
+	[ACCESS_PKI_READ] = {"compute:pki:read", CONTROL_ROLE_OPERATOR},
 };
 
 static const char *const ROLES[] = {

@@ -37,11 +37,23 @@ static void test_every_role_and_every_action(void **state)
 		{ACCESS_KEYS_CREATE, "keys:create", CONTROL_ROLE_OWNER},
 		{ACCESS_KEYS_REVOKE, "keys:revoke", CONTROL_ROLE_OWNER},
 		{ACCESS_KEYS_READ, "keys:read", CONTROL_ROLE_OWNER},
+		{ACCESS_USAGE_READ, "usage:read", CONTROL_ROLE_VIEWER},
+		{ACCESS_QUOTAS_CREATE, "quotas:create", CONTROL_ROLE_OPERATOR},
+		{ACCESS_QUOTAS_PATCH, "quotas:patch", CONTROL_ROLE_OPERATOR},
+		{ACCESS_QUOTAS_DELETE, "quotas:delete", CONTROL_ROLE_OPERATOR},
+		{ACCESS_QUOTAS_READ, "quotas:read", CONTROL_ROLE_VIEWER},
+		{ACCESS_SECRETS_CREATE, "secrets:create", CONTROL_ROLE_OWNER},
+		{ACCESS_SECRETS_PATCH, "secrets:patch", CONTROL_ROLE_OWNER},
+		{ACCESS_SECRETS_DELETE, "secrets:delete", CONTROL_ROLE_OWNER},
+		{ACCESS_SECRETS_READ, "secrets:read", CONTROL_ROLE_OWNER},
+		{ACCESS_KEYS_PATCH, "keys:patch", CONTROL_ROLE_OWNER},
+		{ACCESS_KEYS_ROTATE, "keys:rotate", CONTROL_ROLE_OWNER},
+		{ACCESS_PKI_READ, "pki:read", CONTROL_ROLE_OPERATOR},
 	};
 	struct error error;
 
 	(void)state;
-	assert_int_equal(ARRAY_SIZE(rows), ACCESS_KEYS_READ + 1);
+	assert_int_equal(ARRAY_SIZE(rows), ACCESS_PKI_READ + 1);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		char name[64];
 

@@ -1,0 +1,532 @@
+/* The meter: one row for each allocation that is over, right to the second, whatever happens. */
+#include "unit/control/world.h"
+
+#include "base/vec.h"
+#include "control/core/timestamp.h"
+#include "lib/seed.h"
+
+#include <stdio.h>
+
+#define SECOND_MS ((int64_t)1000)
+#define MINUTE_MS (60 * SECOND_MS)
+#define HOUR_MS   (60 * MINUTE_MS)
+
+/* A call with query texts; the caller's to decref. */
+static json_t *ask(struct world *world, world_call_fn *function, struct control_call call)
+{
+	json_t *answer = NULL;
+	struct error error = {0};
+
+	if (!call.principal)
+		call.principal = &world->operator;
+	if (!world_ask(world, function, &call, &answer, &error))
+		fail_msg("%s: %s", error_code_name(error.code), error.what);
+	return answer;
+}
+
+static json_t *items_of(const json_t *answer)
+{
+	return json_object_get(answer, "items");
+}
+
+static int64_t time_of(const json_t *json, const char *path)
+{
+	struct wall time;
+	struct error error;
+
+	expect_ok(timestamp_parse(world_text(json, path), path, &time, &error), &error);
+	return time.ms;
+}
+
+static void expect_bad(struct world *world, world_call_fn *function, struct control_call call,
+		       enum error_code code, const char *text)
+{
+	json_t *answer = NULL;
+	struct error error = {0};
+
+	if (!call.principal)
+		call.principal = &world->operator;
+	expect_error(world_ask(world, function, &call, &answer, &error), &error, code, text);
+}
+
+/* --- one row --- */
+
+/* proves: RES-20 RES-53 RES-27 */
+static void test_held_allocation_is_billed_to_its_own_end(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	json_t *reservation, *rows, *usage;
+	const char *id, *allocation;
+
+	world_ready(world, &node, 4);
+	reservation = world_reserve(world, 2);
+	id = world_text(reservation, "id");
+	allocation = world_text(reservation, "allocations.0.id");
+	database_advance(7 * SECOND_MS);
+	world_bind(world, &node, allocation);
+	database_advance(10 * MINUTE_MS + 900);
+	/* Open ones count until now, and are no rows. */
+	usage = ask(world, control_usage_get, (struct control_call){0});
+	assert_int_equal(world_int(usage, "items.0.gpuSeconds"), 2 * 600);
+	assert_int_equal(world_int(usage, "items.0.open"), 1);
+	assert_string_equal(world_text(usage, "items.0.tenantId"), world->tenant);
+	assert_false(world_has(usage, "items.0.poolId"));
+	json_decref(usage);
+	rows = ask(world, control_meter_list, (struct control_call){0});
+	assert_int_equal(json_array_size(items_of(rows)), 0);
+	json_decref(rows);
+
+	world_call(world, control_reservation_release, id, NULL);
+	database_advance(5 * HOUR_MS);
+	world_heartbeat(world, &node);
+	world_tick(world);
+	/* Its pods held the devices for hours after its own end. */
+	usage = ask(world, control_usage_get, (struct control_call){0});
+	assert_int_equal(world_int(usage, "items.0.gpuSeconds"), 2 * (3600 - 7));
+	json_decref(usage);
+	world_store_spec(world, &node);
+	world_released(world, &node, allocation);
+	rows = ask(world, control_meter_list, (struct control_call){0});
+	assert_int_equal(json_array_size(items_of(rows)), 1);
+	assert_string_equal(world_text(rows, "items.0.allocationId"), allocation);
+	assert_string_equal(world_text(rows, "items.0.reservationId"), id);
+	assert_string_equal(world_text(rows, "items.0.tenantId"), world->tenant);
+	assert_string_equal(world_text(rows, "items.0.poolId"), world->pool);
+	assert_string_equal(world_text(rows, "items.0.nodeId"), node.id);
+	assert_string_equal(world_text(rows, "items.0.reason"), "ReleaseRequested");
+	assert_string_equal(world_text(rows, "items.0.devices.0.class"), "gpu");
+	assert_int_equal(world_int(rows, "items.0.devices.0.count"), 2);
+	assert_int_equal(world_int(rows, "items.0.gpuSeconds"), 2 * (3600 - 7));
+	assert_int_equal(time_of(rows, "items.0.stoppedAt"), DATABASE_EPOCH_MS + HOUR_MS);
+	assert_int_equal(time_of(rows, "items.0.startedAt"), DATABASE_EPOCH_MS + 7 * SECOND_MS);
+	json_decref(rows);
+	/* Said again, it changes nothing. */
+	world_released(world, &node, allocation);
+	rows = ask(world, control_meter_list, (struct control_call){0});
+	assert_int_equal(json_array_size(items_of(rows)), 1);
+	json_decref(rows);
+	usage = ask(world, control_usage_get, (struct control_call){.by = "pool"});
+	assert_int_equal(world_int(usage, "items.0.gpuSeconds"), 2 * (3600 - 7));
+	assert_int_equal(world_int(usage, "items.0.open"), 0);
+	assert_string_equal(world_text(usage, "items.0.poolId"), world->pool);
+	json_decref(usage);
+}
+
+/* Each class, and each profile, is counted on its own. proves: RES-53 */
+static void test_classes_are_counted_apart(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	json_t *reservation, *rows, *usage;
+
+	world_join(world, &node);
+	node.gpus = 4;
+	node.migs = 2;
+	world_hello(world, &node, NULL);
+	world_inventory(world, &node);
+	world_conditions(world, &node, NULL, 0);
+	reservation = world_call(world, control_reservation_create, NULL,
+				 "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":"
+				 "\"gpu\",\"count\":2},{\"class\":\"gpu.mig\",\"profile\":"
+				 "\"1g.10gb\",\"count\":3}],\"duration\":\"1h\",\"binding\":"
+				 "\"kubernetes\"}",
+				 world->tenant, world->pool);
+	world_bind(world, &node, world_text(reservation, "allocations.0.id"));
+	database_advance(100 * SECOND_MS);
+	world_call(world, control_reservation_release, world_text(reservation, "id"), NULL);
+	world_store_spec(world, &node);
+	world_released(world, &node, world_text(reservation, "allocations.0.id"));
+	rows = ask(world, control_meter_list, (struct control_call){0});
+	assert_int_equal(json_array_size(items_of(rows)), 1);
+	assert_int_equal(world_int(rows, "items.0.devices.0.gpuSeconds"), 200);
+	assert_string_equal(world_text(rows, "items.0.devices.1.profile"), "1g.10gb");
+	assert_int_equal(world_int(rows, "items.0.devices.1.gpuSeconds"), 300);
+	assert_int_equal(world_int(rows, "items.0.gpuSeconds"), 500);
+	json_decref(rows);
+	usage = ask(world, control_usage_get, (struct control_call){0});
+	assert_string_equal(world_text(usage, "items.0.class"), "gpu");
+	assert_int_equal(world_int(usage, "items.0.gpuSeconds"), 200);
+	assert_string_equal(world_text(usage, "items.1.class"), "gpu.mig");
+	assert_string_equal(world_text(usage, "items.1.profile"), "1g.10gb");
+	assert_int_equal(world_int(usage, "items.1.gpuSeconds"), 300);
+	json_decref(usage);
+}
+
+/* What was never bound is closed with a row that costs nothing. proves: RES-53 */
+static void test_what_was_never_given_costs_nothing(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	json_t *reservation, *rows, *usage;
+
+	world_ready(world, &node, 1);
+	reservation = world_reserve(world, 1);
+	world_store_spec(world, &node);
+	database_advance(MINUTE_MS);
+	world_failed(world, &node, world_text(reservation, "allocations.0.id"), "NoRoom");
+	rows = ask(world, control_meter_list, (struct control_call){0});
+	assert_int_equal(json_array_size(items_of(rows)), 1);
+	assert_string_equal(world_text(rows, "items.0.reason"), "NoRoom");
+	assert_int_equal(world_int(rows, "items.0.gpuSeconds"), 0);
+	json_decref(rows);
+	usage = ask(world, control_usage_get, (struct control_call){0});
+	assert_int_equal(json_array_size(items_of(usage)), 0);
+	json_decref(usage);
+}
+
+/* proves: RES-53 POOL-4 */
+static void test_reports_keep_to_their_tenant_and_window(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	struct control_principal own, other;
+	json_t *reservation, *answer, *tenant;
+
+	world_ready(world, &node, 1);
+	reservation = world_reserve(world, 1);
+	world_bind(world, &node, world_text(reservation, "allocations.0.id"));
+	database_advance(HOUR_MS);
+	tenant = world_call(world, control_tenant_create, NULL, "{\"name\":\"other\"}");
+	own = world_principal(world, world->tenant, "viewer");
+	other = world_principal(world, world_text(tenant, "id"), "owner");
+	answer = ask(world, control_usage_get, (struct control_call){.principal = &own});
+	assert_int_equal(world_int(answer, "items.0.gpuSeconds"), 3600);
+	json_decref(answer);
+	answer = ask(world, control_usage_get, (struct control_call){.principal = &other});
+	assert_int_equal(json_array_size(items_of(answer)), 0);
+	json_decref(answer);
+	expect_bad(world, control_usage_get,
+		   (struct control_call){.principal = &other, .tenant_id = world->tenant},
+		   ERROR_NOT_FOUND, "tenant");
+	expect_bad(world, control_usage_get, (struct control_call){.by = "node"},
+		   ERROR_INVALID_INPUT, "by");
+	expect_bad(world, control_usage_get, (struct control_call){.from = "yesterday"},
+		   ERROR_INVALID_INPUT, "from");
+	expect_bad(
+		world, control_meter_list,
+		(struct control_call){.from = "2027-01-02T00:00:00Z", .to = "2027-01-02T00:00:00Z"},
+		ERROR_INVALID_INPUT, "to");
+	expect_bad(world, control_meter_list, (struct control_call){.pool_id = "ten_1"},
+		   ERROR_INVALID_INPUT, "poolId");
+	/* Ten minutes of the hour. */
+	answer = ask(world, control_usage_get,
+		     (struct control_call){.from = "2027-01-15T08:10:00Z",
+					   .to = "2027-01-15T08:20:00Z"});
+	assert_int_equal(world_int(answer, "items.0.gpuSeconds"), 600);
+	json_decref(answer);
+	answer = ask(world, control_usage_get,
+		     (struct control_call){.from = "2027-01-15T10:00:00Z",
+					   .to = "2027-01-16T00:00:00Z"});
+	assert_int_equal(json_array_size(items_of(answer)), 0);
+	json_decref(answer);
+}
+
+/* --- any schedule --- */
+
+#define NODES 3
+#define STEPS 1500
+
+/* A reservation of ours. */
+struct seen {
+	char reservation[ID_SIZE];
+	int count;
+};
+
+struct schedule {
+	struct world *world;
+	struct seed seed;
+	struct world_node nodes[NODES];
+	VEC(struct seen) reservations;
+};
+
+static struct world_node *node_of(struct schedule *schedule, const char *id)
+{
+	for (size_t i = 0; i < NODES; i++) {
+		if (str_equal(schedule->nodes[i].id, id))
+			return &schedule->nodes[i];
+	}
+	return NULL; /* it was lost */
+}
+
+static json_t *shown(struct schedule *schedule, const char *id)
+{
+	return ask(schedule->world, control_reservation_get, (struct control_call){.id = id});
+}
+
+static void book(struct schedule *schedule)
+{
+	struct world *world = schedule->world;
+	struct seed *seed = &schedule->seed;
+	struct seen *seen = vec_push(&schedule->reservations);
+	char text[512], start[TIMESTAMP_SIZE], when[64] = "";
+	json_t *body, *answer;
+
+	seen->count = 1 + (int)seed_below(seed, 3);
+	timestamp_format(start, (struct wall){database_time() + 1000 +
+					      (int64_t)seed_below(seed, (uint64_t)HOUR_MS)});
+	if (seed_chance(seed, 30))
+		snprintf(when, sizeof when, ",\"startAt\":\"%s\"", start);
+	snprintf(text, sizeof text,
+		 "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":\"gpu\",\"count\":"
+		 "%d}],\"duration\":\"%dm\",\"binding\":\"kubernetes\"%s}",
+		 world->tenant, world->pool, seen->count, 1 + (int)seed_below(seed, 90), when);
+	body = json_loads(text, 0, NULL);
+	assert_non_null(body);
+	answer = ask(world, control_reservation_create, (struct control_call){.body = body});
+	str_copy(seen->reservation, ID_SIZE, world_text(answer, "id"));
+	json_decref(answer);
+	json_decref(body);
+}
+
+/* The last allocation of a reservation, which is the one that lives if any does. */
+static const json_t *last_allocation(const json_t *reservation)
+{
+	const json_t *list = json_object_get(reservation, "allocations");
+
+	return json_array_get(list, json_array_size(list) - 1);
+}
+
+/* The node gets on with one of its allocations, or says things twice. */
+static void node_acts(struct schedule *schedule, const struct seen *seen)
+{
+	struct world *world = schedule->world;
+	json_t *reservation = shown(schedule, seen->reservation);
+	const json_t *allocation = last_allocation(reservation);
+	struct world_node *node = NULL;
+	struct control_spec spec;
+	const char *state;
+
+	if (allocation)
+		node = node_of(schedule, world_text(allocation, "nodeId"));
+	if (node) {
+		const char *id = world_text(allocation, "id");
+
+		state = world_text(allocation, "state");
+		if (seed_chance(&schedule->seed, 20)) /* it was restarted */
+			world_hello(world, node, NULL);
+		world_take_spec(world, node, &spec);
+		if (world_spec_has(&spec, id) && seed_chance(&schedule->seed, 8))
+			world_failed(world, node, id, "Random");
+		else if (world_spec_has(&spec, id) || seed_chance(&schedule->seed, 20))
+			world_bound(world, node, id);
+		else if (str_equal(state, "releasing") && seed_chance(&schedule->seed, 60))
+			world_released(world, node, id);
+		else if (str_equal(state, "released"))
+			world_released(world, node, id); /* said again */
+		control_spec_deinit(&spec);
+	}
+	json_decref(reservation);
+}
+
+static void lose_a_node(struct schedule *schedule)
+{
+	size_t i = (size_t)seed_below(&schedule->seed, NODES);
+	struct world *world = schedule->world;
+
+	world_call(world, control_node_retire, schedule->nodes[i].id, "{\"lost\":true}");
+	world_ready(world, &schedule->nodes[i], 4);
+}
+
+static void step(struct schedule *schedule)
+{
+	struct world *world = schedule->world;
+	struct seed *seed = &schedule->seed;
+	struct seen *seen =
+		&schedule->reservations.items[seed_below(seed, schedule->reservations.count)];
+
+	switch (seed_below(seed, 10)) {
+	case 0:
+	case 1:
+		book(schedule);
+		break;
+	case 2:
+		json_decref(ask(world, control_reservation_release,
+				(struct control_call){.id = seen->reservation}));
+		break;
+	case 3:
+		world_tick(world);
+		break;
+	case 4:
+		if (seed_chance(seed, 8))
+			lose_a_node(schedule);
+		break;
+	case 5:
+		database_advance((int64_t)seed_below(seed, (uint64_t)(20 * MINUTE_MS)));
+		for (size_t i = 0; i < NODES; i++) {
+			if (seed_chance(seed, 80))
+				world_heartbeat(world, &schedule->nodes[i]);
+		}
+		break;
+	case 6:
+		database_advance((int64_t)seed_below(seed, (uint64_t)(30 * SECOND_MS)));
+		break;
+	default:
+		/* The younger ones have more ahead. */
+		for (size_t i = schedule->reservations.count;
+		     i-- > 0 && i + 6 > schedule->reservations.count;) {
+			if (seed_chance(seed, 50))
+				node_acts(schedule, &schedule->reservations.items[i]);
+		}
+		break;
+	}
+}
+
+/* Finds the one row of an allocation, and takes it out of the list. */
+static json_t *take_row(json_t *rows, const char *allocation)
+{
+	json_t *found = NULL;
+
+	for (size_t i = json_array_size(rows); i-- > 0;) {
+		json_t *row = json_array_get(rows, i);
+
+		if (!str_equal(world_text(row, "allocationId"), allocation))
+			continue;
+		if (found)
+			fail_msg("%s was billed twice", allocation);
+		found = json_incref(row);
+		json_array_remove(rows, i);
+	}
+	return found;
+}
+
+/* All rows, over pages. */
+static json_t *all_rows(struct world *world)
+{
+	json_t *rows = json_array();
+	char cursor[128] = "";
+
+	for (;;) {
+		json_t *page = ask(
+			world, control_meter_list,
+			(struct control_call){.limit = "50", .cursor = cursor[0] ? cursor : NULL});
+
+		json_array_extend(rows, items_of(page));
+		cursor[0] = '\0';
+		if (world_has(page, "nextCursor"))
+			str_copy(cursor, sizeof cursor, world_text(page, "nextCursor"));
+		json_decref(page);
+		if (!cursor[0])
+			return rows;
+	}
+}
+
+static void check_allocation(const json_t *reservation, const json_t *allocation, json_t *rows,
+			     int count)
+{
+	const char *id = world_text(allocation, "id"), *state = world_text(allocation, "state");
+	bool closed = str_equal(state, "released") || str_equal(state, "failed");
+	json_t *row = take_row(rows, id);
+	int64_t seconds = 0;
+
+	if (closed != (row != NULL))
+		fail_msg("%s is %s and has %s row", id, state, row ? "a" : "no");
+	if (!row)
+		return;
+	if (world_has(allocation, "boundAt")) {
+		int64_t from = time_of(allocation, "boundAt");
+		int64_t to = time_of(allocation, "releasedAt");
+
+		if (to > time_of(reservation, "endAt"))
+			to = time_of(reservation, "endAt");
+		seconds = to > from ? (to - from) / 1000 : 0;
+	}
+	if (world_int(row, "gpuSeconds") != seconds * count)
+		fail_msg("%s: %lld GPU-seconds, not %lld", id,
+			 (long long)world_int(row, "gpuSeconds"), (long long)(seconds * count));
+	if (seconds > 0)
+		assert_true(time_of(row, "stoppedAt") <= time_of(reservation, "endAt"));
+	json_decref(row);
+}
+
+/* Every closed allocation has its row, with the right seconds; nothing else has one. */
+static void check_rows(struct schedule *schedule)
+{
+	json_t *rows = all_rows(schedule->world);
+
+	vec_each (&schedule->reservations, struct seen * seen) {
+		json_t *reservation = shown(schedule, seen->reservation);
+		json_t *allocations = json_object_get(reservation, "allocations");
+
+		for (size_t i = 0; i < json_array_size(allocations); i++)
+			check_allocation(reservation, json_array_get(allocations, i), rows,
+					 seen->count);
+		json_decref(reservation);
+	}
+	assert_int_equal(json_array_size(rows), 0);
+	json_decref(rows);
+}
+
+static int64_t usage_between(struct world *world, int64_t from_ms, int64_t to_ms)
+{
+	char from[TIMESTAMP_SIZE], to[TIMESTAMP_SIZE];
+	json_t *usage;
+	int64_t seconds = 0;
+
+	timestamp_format(from, (struct wall){from_ms});
+	timestamp_format(to, (struct wall){to_ms});
+	usage = ask(world, control_usage_get, (struct control_call){.from = from, .to = to});
+	for (size_t i = 0; i < json_array_size(items_of(usage)); i++)
+		seconds += world_int(json_array_get(items_of(usage), i), "gpuSeconds");
+	json_decref(usage);
+	return seconds;
+}
+
+/* Windows that are cut anywhere add up to the whole. */
+static void check_usage(struct schedule *schedule)
+{
+	int64_t at = DATABASE_EPOCH_MS - 1, sum = 0;
+	int64_t end = database_time() + 1000;
+
+	while (at < end) {
+		int64_t next =
+			at + 1 + (int64_t)seed_below(&schedule->seed, (uint64_t)(20 * HOUR_MS));
+
+		sum += usage_between(schedule->world, at, next);
+		at = next;
+	}
+	assert_int_equal(sum, usage_between(schedule->world, DATABASE_EPOCH_MS - 1, at));
+}
+
+/* proves: RES-20 RES-27 RES-40 RES-43 RES-53 */
+static void test_any_schedule_is_billed_once_and_never_past_the_end(void **state)
+{
+	struct schedule *schedule = mem_alloc(sizeof *schedule);
+	json_t *rows;
+	int64_t billed = 0;
+
+	schedule->world = *state;
+	seed_init(&schedule->seed);
+	for (size_t i = 0; i < NODES; i++)
+		world_ready(schedule->world, &schedule->nodes[i], 4);
+	book(schedule);
+	for (int i = 0; i < STEPS; i++) {
+		step(schedule);
+		if (i % 50 == 0)
+			check_rows(schedule);
+	}
+	check_rows(schedule);
+	check_usage(schedule);
+	rows = all_rows(schedule->world);
+	for (size_t i = 0; i < json_array_size(rows); i++)
+		billed += world_int(json_array_get(rows, i), "gpuSeconds") > 0;
+	print_message("%zu rows, %lld that cost something\n", json_array_size(rows),
+		      (long long)billed);
+	assert_true(billed > 5);
+	json_decref(rows);
+	vec_deinit(&schedule->reservations);
+	free(schedule);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		WORLD_TEST(test_held_allocation_is_billed_to_its_own_end),
+		WORLD_TEST(test_classes_are_counted_apart),
+		WORLD_TEST(test_what_was_never_given_costs_nothing),
+		WORLD_TEST(test_reports_keep_to_their_tenant_and_window),
+		WORLD_TEST(test_any_schedule_is_billed_once_and_never_past_the_end),
+	};
+
+	return database_main(argc, argv, tests, ARRAY_SIZE(tests));
+}
