@@ -13,3 +13,4 @@
 extern const struct command UP_COMMANDS[];    /* up.c */
 extern const struct command SERVE_COMMANDS[]; /* serve.c: serve */
 extern const struct command PKI_COMMANDS[];   /* pki.c: pki init, pki show */
+extern const struct command OPENAPI_COMMANDS[]; /* openapi.c */

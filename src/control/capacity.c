@@ -137,9 +137,6 @@ WORK_CALL(capacity_get, STORE_READ)
 
 /* --- events --- */
 
-#define EVENTS_DEFAULT 100
-#define EVENTS_MAX     1000
-
 static bool event_list(struct store_connection *db, const struct control_call *call,
 		       json_t **ret_answer, struct error *error)
 {
@@ -148,8 +145,9 @@ static bool event_list(struct store_connection *db, const struct control_call *c
 	json_t *items;
 
 	if (!access_check(call->principal, ACCESS_EVENTS_READ, error) ||
-	    !work_query_int(call->after, "after", 0, INT64_MAX, 0, &after, error) ||
-	    !work_query_int(call->limit, "limit", 1, EVENTS_MAX, EVENTS_DEFAULT, &limit, error) ||
+	    !work_query_int(call->after, "after", 0, CONTROL_MAX_SEQUENCE, 0, &after, error) ||
+	    !work_query_int(call->limit, "limit", 1, CONTROL_MAX_PAGE, CONTROL_DEFAULT_PAGE, &limit,
+			    error) ||
 	    !store_query(db,
 			 "SELECT seq, at_ms, type, subject, data FROM events WHERE seq > $1 AND "
 			 "($2 = '' OR tenant = $2) ORDER BY seq LIMIT $3",

@@ -5,9 +5,6 @@
 #include "base/duration.h"
 #include "base/utf8.h"
 
-#define MIN_TTL_MS          ((int64_t)60 * 1000)
-#define MAX_TTL_MS          ((int64_t)24 * 60 * 60 * 1000)
-#define MAX_USES            10000
 #define DEFAULT_HOSTED_USES 100
 #define MAX_MACHINE_TEXT    253
 
@@ -72,18 +69,20 @@ static bool read_input(const json_t *json, struct token_input *input, struct err
 	struct body body;
 	int hosted = -1;
 
-	input->ttl_ms = MAX_TTL_MS;
+	input->ttl_ms = CONTROL_JOIN_MAX_TTL_MS;
 	if (!body_open(json, "", known, &body, error) ||
 	    !body_id(&body, "poolId", BODY_REQUIRED, "pool", &input->pool, error) ||
 	    !body_text(&body, "ttl", BODY_OPTIONAL, 32, &ttl, error) ||
 	    !body_choice(&body, "hosted", BODY_OPTIONAL, hosts, &hosted, error) ||
 	    !body_idempotency_key(&body, &input->key, error))
 		return false;
-	if (ttl && !duration_parse(ttl, "ttl", MIN_TTL_MS, MAX_TTL_MS, &input->ttl_ms, error))
+	if (ttl && !duration_parse(ttl, "ttl", CONTROL_JOIN_MIN_TTL_MS, CONTROL_JOIN_MAX_TTL_MS,
+				   &input->ttl_ms, error))
 		return false;
 	input->hosted = hosted == 0;
 	input->max_uses = input->hosted ? DEFAULT_HOSTED_USES : 1;
-	return body_int(&body, "maxUses", BODY_OPTIONAL, 1, MAX_USES, &input->max_uses, error);
+	return body_int(&body, "maxUses", BODY_OPTIONAL, 1, CONTROL_JOIN_MAX_USES, &input->max_uses,
+			error);
 }
 
 static bool insert_token(struct store_connection *db, const struct token_input *input,

@@ -3,8 +3,6 @@
 #include "control/core/body.h"
 #include "control/spec.h"
 
-#define MODEL_MAX 64
-
 /* --- rows --- */
 
 bool pool_load(struct store_connection *db, const char *id, struct pool *ret_pool,
@@ -125,7 +123,7 @@ static bool read_input(const json_t *json, struct pool_input *input, struct erro
 	    !body_name(&body, "name", &input->name, error) ||
 	    !body_text(&body, "class", BODY_REQUIRED, 64, &input->class, error) ||
 	    !pool_policy_check_class(input->class, error) ||
-	    !body_text(&body, "gpuModel", BODY_REQUIRED, MODEL_MAX, &input->model, error) ||
+	    !body_ascii(&body, "gpuModel", BODY_REQUIRED, POOL_MODEL_MAX, &input->model, error) ||
 	    !body_idempotency_key(&body, &input->key, error))
 		return false;
 	input->policy_json = json_object_get(json, "policy");

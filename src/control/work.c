@@ -7,8 +7,6 @@
 
 #include <stdio.h>
 
-#define DEFAULT_LIMIT 100
-#define MAX_LIMIT     1000
 #define CURSOR_PREFIX "c1-" /* a change of what a cursor means gets another one */
 
 struct call_work {
@@ -110,7 +108,8 @@ bool work_page(const struct control_call *call, const char *id_prefix, struct wo
 {
 	struct work_page page = {0};
 
-	if (!work_query_int(call->limit, "limit", 1, MAX_LIMIT, DEFAULT_LIMIT, &page.limit, error))
+	if (!work_query_int(call->limit, "limit", 1, CONTROL_MAX_PAGE, CONTROL_DEFAULT_PAGE,
+			    &page.limit, error))
 		return false;
 	if (call->cursor) {
 		const char *id = call->cursor + strlen(CURSOR_PREFIX);

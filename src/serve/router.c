@@ -158,29 +158,10 @@ static struct match find(const struct request *request)
 
 /* --- queries --- */
 
+/* The values, as long as the call lasts. */
 struct query {
-	char limit[QUERY_VALUE], cursor[QUERY_VALUE], state[QUERY_VALUE], pool_id[QUERY_VALUE],
-		after[QUERY_VALUE];
+	char values[ROUTE_PARAMETERS_MAX][QUERY_VALUE];
 	struct control_call *call;
-};
-
-struct query_name {
-	const char *name;
-	unsigned query; /* which kinds allow it */
-	size_t value, slot;
-};
-
-static const struct query_name query_names[] = {
-	{"limit", ROUTE_QUERY_PAGE | ROUTE_QUERY_AFTER, offsetof(struct query, limit),
-	 offsetof(struct control_call, limit)},
-	{"cursor", ROUTE_QUERY_PAGE, offsetof(struct query, cursor),
-	 offsetof(struct control_call, cursor)},
-	{"state", ROUTE_QUERY_STATE, offsetof(struct query, state),
-	 offsetof(struct control_call, state)},
-	{"poolId", ROUTE_QUERY_POOL, offsetof(struct query, pool_id),
-	 offsetof(struct control_call, pool_id)},
-	{"after", ROUTE_QUERY_AFTER, offsetof(struct query, after),
-	 offsetof(struct control_call, after)},
 };
 
 static bool read_pair(const struct route *route, struct query *query, const char *pair,
@@ -193,12 +174,12 @@ static bool read_pair(const struct route *route, struct query *query, const char
 		name_length = length;
 	if (!decode(pair, name_length, true, name, sizeof name))
 		return error_set(error, ERROR_INVALID_INPUT, "the query can't be decoded");
-	for (size_t i = 0; i < ARRAY_SIZE(query_names); i++) {
-		const struct query_name *known = &query_names[i];
-		char *value = (char *)query + known->value;
+	for (size_t i = 0; i < ROUTE_PARAMETERS_COUNT; i++) {
+		const struct route_parameter *known = &ROUTE_PARAMETERS[i];
+		char *value = query->values[i];
 		const char **slot = (const char **)((char *)query->call + known->slot);
 
-		if (!(route->query & known->query) || !str_equal(name, known->name))
+		if (!(route->query & known->bit) || !str_equal(name, known->field.name))
 			continue;
 		if (*slot)
 			return error_field(error, name, "is given twice");
@@ -337,6 +318,10 @@ bool router_answer_early(const struct router *router, const struct request *requ
 	}
 	if (reads && path_is(request, "/.well-known/better-compute")) {
 		answer_text(ret_response, 200, JSON_TYPE, router->well_known);
+		return true;
+	}
+	if (reads && path_is(request, "/v1/openapi.json")) {
+		answer_text(ret_response, 200, JSON_TYPE, router->openapi);
 		return true;
 	}
 	if (reads && path_is(request, "/readyz"))

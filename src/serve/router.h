@@ -43,6 +43,7 @@ void response_deinit(struct response *response);
 /* Plain data; borrowed. */
 struct router {
 	const char *well_known; /* the document of JOIN-39, as JSON text */
+	const char *openapi;    /* of openapi_write() */
 };
 
 /* Answers what needs no database: true and *ret_response (empty before) is the answer. False: ask

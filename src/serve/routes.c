@@ -1,6 +1,7 @@
 #include "serve/routes.h"
 
 #define PAGE  ROUTE_QUERY_PAGE
+#define LIMIT ROUTE_QUERY_LIMIT
 #define STATE ROUTE_QUERY_STATE
 #define POOL  ROUTE_QUERY_POOL
 #define AFTER ROUTE_QUERY_AFTER
@@ -9,55 +10,152 @@
 #define MAY    ROUTE_BODY_MAY
 #define NEEDED ROUTE_BODY_NEEDED
 
+/* control_NAME(), under the operation's id NAME. */
+#define CALL(name) #name, control_##name
+
 const struct route ROUTES[] = {
-	{"POST", "/v1/tenants", control_tenant_create, 0, NEEDED, "make a tenant", "TenantCreate",
+	{"POST", "/v1/tenants", CALL(tenant_create), 0, NEEDED, "make a tenant", "TenantCreate",
 	 "Tenant"},
-	{"GET", "/v1/tenants", control_tenant_list, PAGE, NONE, "list tenants", NULL, "TenantList"},
-	{"GET", "/v1/tenants/{id}", control_tenant_get, 0, NONE, "show a tenant", NULL, "Tenant"},
-	{"POST", "/v1/sites", control_site_create, 0, NEEDED, "make a site", "SiteCreate", "Site"},
-	{"GET", "/v1/sites", control_site_list, PAGE, NONE, "list sites", NULL, "SiteList"},
-	{"GET", "/v1/sites/{id}", control_site_get, 0, NONE, "show a site", NULL, "Site"},
-	{"POST", "/v1/pools", control_pool_create, 0, NEEDED, "make a pool", "PoolCreate", "Pool"},
-	{"GET", "/v1/pools", control_pool_list, PAGE, NONE, "list pools", NULL, "PoolList"},
-	{"GET", "/v1/pools/{id}", control_pool_get, 0, NONE, "show a pool", NULL, "Pool"},
-	{"PATCH", "/v1/pools/{id}", control_pool_patch, 0, NEEDED, "change a pool's policy",
+	{"GET", "/v1/tenants", CALL(tenant_list), PAGE, NONE, "list tenants", NULL, "TenantList"},
+	{"GET", "/v1/tenants/{id}", CALL(tenant_get), 0, NONE, "show a tenant", NULL, "Tenant"},
+
+	{"POST", "/v1/sites", CALL(site_create), 0, NEEDED, "make a site", "SiteCreate", "Site"},
+	{"GET", "/v1/sites", CALL(site_list), PAGE, NONE, "list sites", NULL, "SiteList"},
+	{"GET", "/v1/sites/{id}", CALL(site_get), 0, NONE, "show a site", NULL, "Site"},
+
+	{"POST", "/v1/pools", CALL(pool_create), 0, NEEDED, "make a pool", "PoolCreate", "Pool"},
+	{"GET", "/v1/pools", CALL(pool_list), PAGE, NONE, "list pools", NULL, "PoolList"},
+	{"GET", "/v1/pools/{id}", CALL(pool_get), 0, NONE, "show a pool", NULL, "Pool"},
+	{"PATCH", "/v1/pools/{id}", CALL(pool_patch), 0, NEEDED, "change a pool's policy",
 	 "PoolPatch", "Pool"},
-	{"POST", "/v1/pools/{id}/archive", control_pool_archive, 0, NONE, "archive a pool", NULL,
+	{"POST", "/v1/pools/{id}/archive", CALL(pool_archive), 0, NONE, "archive a pool", NULL,
 	 "Pool"},
-	{"POST", "/v1/join-tokens", control_join_token_create, 0, NEEDED, "mint a join token",
+
+	{"POST", "/v1/join-tokens", CALL(join_token_create), 0, NEEDED, "mint a join token",
 	 "JoinTokenCreate", "JoinTokenCreated"},
-	{"GET", "/v1/join-tokens", control_join_token_list, PAGE | POOL, NONE, "list join tokens",
+	{"GET", "/v1/join-tokens", CALL(join_token_list), PAGE | POOL, NONE, "list join tokens",
 	 NULL, "JoinTokenList"},
-	{"GET", "/v1/join-tokens/{id}", control_join_token_get, 0, NONE, "show a join token", NULL,
+	{"GET", "/v1/join-tokens/{id}", CALL(join_token_get), 0, NONE, "show a join token", NULL,
 	 "JoinToken"},
-	{"POST", "/v1/join-tokens/{id}/revoke", control_join_token_revoke, 0, NONE,
+	{"POST", "/v1/join-tokens/{id}/revoke", CALL(join_token_revoke), 0, NONE,
 	 "revoke a join token", NULL, "JoinToken"},
-	{"GET", "/v1/nodes", control_node_list, PAGE | POOL, NONE, "list nodes", NULL, "NodeList"},
-	{"GET", "/v1/nodes/{id}", control_node_get, 0, NONE, "show a node", NULL, "Node"},
-	{"POST", "/v1/nodes/{id}/retire", control_node_retire, 0, MAY,
+
+	{"GET", "/v1/nodes", CALL(node_list), PAGE | POOL, NONE, "list nodes", NULL, "NodeList"},
+	{"GET", "/v1/nodes/{id}", CALL(node_get), 0, NONE, "show a node", NULL, "Node"},
+	{"POST", "/v1/nodes/{id}/retire", CALL(node_retire), 0, MAY,
 	 "retire a node, or declare it lost", "NodeRetire", "Node"},
-	{"POST", "/v1/reservations", control_reservation_create, 0, NEEDED, "book GPUs",
+
+	{"POST", "/v1/reservations", CALL(reservation_create), 0, NEEDED, "book GPUs",
 	 "ReservationCreate", "Reservation"},
-	{"GET", "/v1/reservations", control_reservation_list, PAGE | STATE | POOL, NONE,
+	{"GET", "/v1/reservations", CALL(reservation_list), PAGE | STATE | POOL, NONE,
 	 "list reservations", NULL, "ReservationList"},
-	{"GET", "/v1/reservations/{id}", control_reservation_get, 0, NONE, "show a reservation",
-	 NULL, "Reservation"},
-	{"POST", "/v1/reservations/{id}/release", control_reservation_release, 0, NONE,
+	{"GET", "/v1/reservations/{id}", CALL(reservation_get), 0, NONE, "show a reservation", NULL,
+	 "Reservation"},
+	{"POST", "/v1/reservations/{id}/release", CALL(reservation_release), 0, NONE,
 	 "give back what is booked", NULL, "Reservation"},
-	{"POST", "/v1/reservations/{id}/cancel", control_reservation_cancel, 0, NONE,
+	{"POST", "/v1/reservations/{id}/cancel", CALL(reservation_cancel), 0, NONE,
 	 "cancel a pending reservation", NULL, "Reservation"},
-	{"POST", "/v1/capacity/preview", control_capacity_preview, 0, NEEDED,
+
+	{"POST", "/v1/capacity/preview", CALL(capacity_preview), 0, NEEDED,
 	 "say whether and where a booking would fit", "CapacityPreview", "CapacityPreviewAnswer"},
-	{"GET", "/v1/capacity", control_capacity_get, POOL, NONE, "count what is free and booked",
+	{"GET", "/v1/capacity", CALL(capacity_get), POOL, NONE, "count what is free and booked",
 	 NULL, "CapacityList"},
-	{"GET", "/v1/events", control_event_list, AFTER, NONE,
+
+	{"GET", "/v1/events", CALL(event_list), AFTER | LIMIT, NONE,
 	 "list events after a sequence number", NULL, "EventList"},
-	{"GET", "/v1/whoami", control_whoami, 0, NONE, "say whose key this is", NULL, "Principal"},
-	{"POST", "/v1/keys", control_key_create, 0, NEEDED, "make an API key", "KeyCreate",
+
+	{"GET", "/v1/whoami", CALL(whoami), 0, NONE, "say whose key this is", NULL, "Principal"},
+	{"POST", "/v1/keys", CALL(key_create), 0, NEEDED, "make an API key", "KeyCreate",
 	 "KeyCreated"},
-	{"GET", "/v1/keys", control_key_list, PAGE, NONE, "list API keys", NULL, "KeyList"},
-	{"POST", "/v1/keys/{id}/revoke", control_key_revoke, 0, NONE, "revoke an API key", NULL,
+	{"GET", "/v1/keys", CALL(key_list), PAGE, NONE, "list API keys", NULL, "KeyList"},
+	{"POST", "/v1/keys/{id}/revoke", CALL(key_revoke), 0, NONE, "revoke an API key", NULL,
 	 "Key"},
 };
 
 const size_t ROUTES_COUNT = sizeof ROUTES / sizeof ROUTES[0];
+
+/* --- queries --- */
+
+#define SLOT(name) offsetof(struct control_call, name)
+
+const struct route_parameter ROUTE_PARAMETERS[] = {
+	{ROUTE_QUERY_LIMIT,
+	 SLOT(limit),
+	 {.name = "limit",
+	  SCHEMA_INT,
+	  0,
+	  "the most items of an answer (default 100)",
+	  NULL,
+	  1,
+	  CONTROL_MAX_PAGE,
+	  0,
+	  "100"}},
+	{ROUTE_QUERY_CURSOR,
+	 SLOT(cursor),
+	 {.name = "cursor", SCHEMA_TEXT, 0, "the nextCursor of the page before", "^c1-", 1, 128}},
+	{ROUTE_QUERY_STATE,
+	 SLOT(state),
+	 {.name = "state",
+	  SCHEMA_CHOICE,
+	  0,
+	  "only those in this state",
+	  "pending|placed|active|released|denied|failed|cancelled|expired|preempted"}},
+	{ROUTE_QUERY_POOL,
+	 SLOT(pool_id),
+	 {.name = "poolId", SCHEMA_ID, 0, "only of this pool", "pool"}},
+	{ROUTE_QUERY_AFTER,
+	 SLOT(after),
+	 {.name = "after",
+	  SCHEMA_INT,
+	  0,
+	  "only events after this sequence number (default 0)",
+	  NULL,
+	  0,
+	  CONTROL_MAX_SEQUENCE,
+	  0,
+	  "0"}},
+	{ROUTE_QUERY_TENANT,
+	 SLOT(tenant_id),
+	 {.name = "tenantId", SCHEMA_ID, 0, "only of this tenant", "ten"}},
+	{ROUTE_QUERY_KEY,
+	 SLOT(key_id),
+	 {.name = "keyId", SCHEMA_ID, 0, "only what this key did", "key"}},
+	{ROUTE_QUERY_OBJECT,
+	 SLOT(object),
+	 {.name = "object",
+	  SCHEMA_TEXT,
+	  0,
+	  "only changes of the thing with this id",
+	  "^[a-z]{2,8}_[0-9a-z]{26}$",
+	  1,
+	  40}},
+	{ROUTE_QUERY_ACTION,
+	 SLOT(action),
+	 {.name = "action",
+	  SCHEMA_TEXT,
+	  0,
+	  "only this action, such as compute:pools:patch",
+	  "^compute:[a-z-]{1,32}:[a-z-]{1,32}$",
+	  1,
+	  80}},
+	{ROUTE_QUERY_FROM, SLOT(from), {.name = "from", SCHEMA_TIME, 0, "from this time on"}},
+	{ROUTE_QUERY_TO, SLOT(to), {.name = "to", SCHEMA_TIME, 0, "before this time"}},
+	{ROUTE_QUERY_BY,
+	 SLOT(by),
+	 {.name = "by", SCHEMA_CHOICE, 0, "what a row sums up (default tenant)", "tenant|pool"}},
+};
+
+const size_t ROUTE_PARAMETERS_COUNT = sizeof ROUTE_PARAMETERS / sizeof ROUTE_PARAMETERS[0];
+_Static_assert(sizeof ROUTE_PARAMETERS / sizeof ROUTE_PARAMETERS[0] <= ROUTE_PARAMETERS_MAX,
+	       "more query parameters than the router has room for");
+
+/* --- what needs no key --- */
+
+const struct route_open ROUTES_OPEN[] = {
+	{"/healthz", "healthz", "say that the program runs", "text/plain"},
+	{"/readyz", "readyz", "say that it can answer: the database is there", "text/plain"},
+	{"/.well-known/better-compute", "well_known", "where nodes join", "application/json"},
+	{"/v1/openapi.json", "openapi", "this document", "application/json"},
+};
+
+const size_t ROUTES_OPEN_COUNT = sizeof ROUTES_OPEN / sizeof ROUTES_OPEN[0];

@@ -5,6 +5,7 @@
 #include "rpc/tls.h"
 #include "serve/gateway.h"
 #include "serve/listener.h"
+#include "serve/openapi.h"
 #include "serve/passes.h"
 #include "serve/workers.h"
 #include "store/store.h"
@@ -31,7 +32,7 @@ struct serve {
 	struct router router;
 	char *gateway_told; /* HOST:PORT, as nodes are told */
 	char *gateway_name;
-	char *well_known;
+	char *well_known, *openapi;
 	struct loop_timer *drain_timer;
 	int drains; /* still to come */
 	loop_fn *on_drained;
@@ -168,6 +169,15 @@ static bool make_well_known(struct serve *serve, const struct serve_options *opt
 	return true;
 }
 
+static void describe_api(struct serve *serve)
+{
+	struct buf text = {0};
+
+	openapi_write(&text);
+	serve->openapi = buf_take_text(&text);
+	serve->router.openapi = serve->openapi;
+}
+
 static void on_look_again(void *arg)
 {
 	struct serve *serve = arg;
@@ -236,6 +246,7 @@ bool serve_create(struct loop *loop, const struct serve_options *options, struct
 
 	serve->loop = loop;
 	random_id(replica, "rep", clock_wall());
+	describe_api(serve);
 	if (open_database(options, &serve->store, error) && load_pki(serve, options, error) &&
 	    workers_create(loop, serve->store, replica, options->workers, &serve->workers, error) &&
 	    start_gateway(serve, options, error) && make_well_known(serve, options, error) &&
@@ -310,5 +321,6 @@ void serve_destroy(struct serve *serve)
 	free(serve->gateway_told);
 	free(serve->gateway_name);
 	free(serve->well_known);
+	free(serve->openapi);
 	free(serve);
 }

@@ -197,18 +197,28 @@ bool body_choice(const struct body *body, const char *field, enum body_need need
 	return error_field(error, path, "'%.40s' is unknown, known: %s", text, listed);
 }
 
+bool body_ascii(const struct body *body, const char *field, enum body_need need, size_t max_length,
+		const char **ret_text, struct error *error)
+{
+	char path[BODY_PATH_SIZE];
+	const char *text;
+
+	if (!body_text(body, field, need, max_length, &text, error))
+		return false;
+	for (const char *c = text; c && *c; c++) {
+		if (*c < 0x20 || *c > 0x7e) {
+			body_path(path, body, field);
+			return error_field(error, path, "must be printable ASCII");
+		}
+	}
+	*ret_text = text;
+	return true;
+}
+
 bool body_idempotency_key(const struct body *body, const char **ret_key, struct error *error)
 {
-	const char *key;
-
-	if (!body_text(body, "idempotencyKey", BODY_OPTIONAL, 128, &key, error))
-		return false;
-	for (const char *c = key; c && *c; c++) {
-		if (*c < 0x20 || *c > 0x7e)
-			return error_field(error, "idempotencyKey", "must be printable ASCII");
-	}
-	*ret_key = key;
-	return true;
+	return body_ascii(body, "idempotencyKey", BODY_OPTIONAL, BODY_IDEMPOTENCY_KEY_MAX, ret_key,
+			  error);
 }
 
 char *body_canonical(const json_t *json)

@@ -55,7 +55,12 @@ MUST_CHECK bool body_bool(const struct body *body, const char *field, bool *ret_
 MUST_CHECK bool body_choice(const struct body *body, const char *field, enum body_need need,
 			    const char *const *names, int *ret_index, struct error *error);
 
-/* 1 to 128 printable ASCII characters; NULL when absent (POOL-27). */
+/* Text of 1 to `max_length` printable ASCII characters. */
+MUST_CHECK bool body_ascii(const struct body *body, const char *field, enum body_need need,
+			   size_t max_length, const char **ret_text, struct error *error);
+
+/* Printable ASCII characters; NULL when absent (POOL-27). */
+#define BODY_IDEMPOTENCY_KEY_MAX 128
 MUST_CHECK bool body_idempotency_key(const struct body *body, const char **ret_key,
 				     struct error *error);
 

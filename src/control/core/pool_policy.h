@@ -16,6 +16,7 @@ struct pool_policy {
 	bool spread;         /* placement: "spread"; else bin-pack */
 };
 
+#define POOL_MODEL_MAX         64 /* characters of gpuModel, printable ASCII */
 #define POOL_POLICY_MAX_LABELS 64
 #define POOL_POLICY_MAX_TAINTS 64
 
