@@ -3,8 +3,10 @@
 #include "cli/output.h"
 #include "sys/durable.h"
 #include "sys/log.h"
+#include "sys/notify.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define DEFAULT_HOME           "/var/lib/better-compute"
@@ -12,6 +14,8 @@
 #define DEFAULT_GATEWAY_LISTEN "0.0.0.0:7443"
 #define DEFAULT_GATEWAY_NAME   "gateway.better-compute.internal"
 #define DEFAULT_WORKERS        2
+#define DRAIN_DELAY_MS         3000
+#define MAX_DRAIN_DELAY_MS     300000
 #define MAX_CONNINFO           ((size_t)8 << 10)
 
 /* --- options --- */
@@ -89,6 +93,11 @@ static bool read_options(struct cli *cli, struct serve_options *ret_options, str
 	if (!read_database(cli, &options.database, error))
 		return false;
 	options.gateway_address = gateway_address(cli);
+	options.migrate = options_given(cli->options, "migrate");
+	/* One process has a SQLite file: there is nobody else to go to. */
+	options.drain_delay_ms = options_number(
+		cli->options, "drain-delay",
+		options.database && !str_starts(options.database, "sqlite:") ? DRAIN_DELAY_MS : 0);
 	*ret_options = options;
 	return true;
 }
@@ -133,9 +142,11 @@ static bool init(const struct cli *cli, const struct serve_options *options, str
 /* --- serve --- */
 
 struct run {
+	const struct cli *cli;
 	struct loop *loop;
 	struct serve *serve;
-	bool stopping;
+	struct error error; /* why it ended, when it failed */
+	bool failed, stopping;
 };
 
 static void on_drained(void *arg)
@@ -154,6 +165,7 @@ static void on_stop_signal(void *arg)
 		return;
 	}
 	run->stopping = true;
+	notify_send("STOPPING=1\nSTATUS=finishing what is under way");
 	log_info("serve.stopping", "answers under way are finished first", NULL);
 	serve_drain(run->serve, on_drained, run);
 }
@@ -177,24 +189,63 @@ static bool write_ready_file(const struct cli *cli, const struct run *run, struc
 	return durable_replace(path, text.data, text.length, 0600, error);
 }
 
+static void on_failed(void *arg, const struct error *error)
+{
+	struct run *run = arg;
+
+	run->error = *error;
+	run->failed = true;
+	loop_stop(run->loop);
+}
+
+static void on_ready(void *arg)
+{
+	struct run *run = arg;
+	struct error error;
+
+	if (!write_ready_file(run->cli, run, &error)) {
+		on_failed(run, &error);
+		return;
+	}
+	notify_send("READY=1\nSTATUS=serving");
+	log_info("serve.ready", "serving", "api", serve_api_address(run->serve), "gateway",
+		 serve_gateway_address(run->serve), NULL);
+}
+
+/* A stream of a node is a descriptor: as many as the system lets us have. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+		log_warn("serve.limit", "the number of open files couldn't be raised", NULL);
+}
+
 static bool run_serve(const struct cli *cli, const struct serve_options *options,
 		      struct error *error)
 {
 	const char *ready_file = options_text(cli->options, "ready-file");
-	struct run run = {.loop = loop_create()};
+	struct run run = {.cli = cli, .loop = loop_create()};
+	const struct serve_handlers handlers = {on_ready, on_failed, &run};
 	struct loop_signal *term = NULL, *interrupt = NULL;
 	bool done;
 
+	raise_descriptor_limit();
 	done = (!ready_file || durable_remove(ready_file, error)) &&
-	       serve_create(run.loop, options, &run.serve, error) &&
-	       write_ready_file(cli, &run, error);
+	       serve_create(run.loop, options, &handlers, &run.serve, error);
 	if (done) {
 		term = loop_signal_create(run.loop, SIGTERM, on_stop_signal, &run);
 		interrupt = loop_signal_create(run.loop, SIGINT, on_stop_signal, &run);
-		log_info("serve.ready", "serving", "api", serve_api_address(run.serve), "gateway",
-			 serve_gateway_address(run.serve), NULL);
+		notify_send("STATUS=waiting for the database");
 		loop_run(run.loop);
-		log_info("serve.stopped", "stopped", NULL);
+		done = !run.failed;
+		if (done)
+			log_info("serve.stopped", "stopped", NULL);
+		else
+			*error = run.error;
 	}
 	serve_destroy(run.serve);
 	loop_signal_destroy(term);
@@ -263,6 +314,15 @@ static const struct option OPTIONS[] = {
 	 .help = "threads that work on the database (default 2)",
 	 .min = 1,
 	 .max = 64},
+	{.name = "migrate",
+	 .kind = OPTION_FLAG,
+	 .help = "bring an older version's PostgreSQL database up to date; take a backup first"},
+	{.name = "drain-delay",
+	 .kind = OPTION_DURATION,
+	 .value = "DURATION",
+	 .help = "how long /readyz says no before it stops listening (default 3s; SQLite: 0s)",
+	 .min = 0,
+	 .max = MAX_DRAIN_DELAY_MS},
 	{.name = "ready-file",
 	 .kind = OPTION_TEXT,
 	 .value = "FILE",

@@ -534,6 +534,11 @@ bool gateway_listen(struct gateway *gateway, const char *address, struct rpc_tls
 	return rpc_server_listen_tcp(gateway->server, address, tls, error);
 }
 
+size_t gateway_streams(const struct gateway *gateway)
+{
+	return gateway->streams.count;
+}
+
 const char *gateway_address(const struct gateway *gateway)
 {
 	return rpc_server_address(gateway->server);

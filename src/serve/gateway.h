@@ -47,6 +47,8 @@ const char *gateway_address(const struct gateway *gateway); /* as bound */
 /* The node's Spec has at least this generation now: sends it if the stream is here. */
 void gateway_push(struct gateway *gateway, const char *node, int64_t generation);
 
+size_t gateway_streams(const struct gateway *gateway); /* open, or about to be */
+
 /* Ends every stream (UNAVAILABLE: come back), then calls fn. */
 void gateway_drain(struct gateway *gateway, loop_fn *fn, void *arg);
 /* After workers_destroy(). Takes NULL. */

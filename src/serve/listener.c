@@ -1,6 +1,7 @@
 #include "serve/listener.h"
 
 #include "base/vec.h"
+#include "serve/metrics.h"
 #include "serve/workers.h"
 #include "sys/clock.h"
 #include "sys/log.h"
@@ -37,6 +38,7 @@ struct exchange {
 	struct request request;
 	struct response response;
 	struct buf body;
+	int64_t began_us;
 	bool too_large, answered;
 };
 
@@ -49,13 +51,15 @@ struct listener {
 	struct workers *workers;
 	loop_fn *on_change;
 	void *change_arg;
+	struct metrics *metrics;
+	void (*add_metrics)(void *arg, struct buf *text);
 	struct loop_poll *poll;
 	struct loop_timer *timer; /* when the library wants to run again */
 	struct loop_timer *sweep;
 	struct loop_defer *run;
 	struct peer_list peers;
 	char address[ADDRESS_SIZE];
-	bool draining;
+	bool turning_away, draining;
 	loop_fn *on_drained;
 	void *drained_arg;
 };
@@ -281,6 +285,17 @@ static void add_header(struct MHD_Response *out, const char *name, const char *v
 		abort(); /* out of memory: names and values are our own */
 }
 
+static void count(const struct exchange *exchange)
+{
+	const char *method, *route;
+
+	if (!exchange->listener->metrics)
+		return;
+	router_label(&exchange->request, &method, &route);
+	metrics_count_request(exchange->listener->metrics, method, route, exchange->response.status,
+			      clock_us() - exchange->began_us);
+}
+
 static enum MHD_Result send_answer(struct exchange *exchange)
 {
 	struct response *response = &exchange->response;
@@ -302,11 +317,12 @@ static enum MHD_Result send_answer(struct exchange *exchange)
 		snprintf(seconds, sizeof seconds, "%d", response->retry_after_s);
 		add_header(out, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
 	}
-	if (exchange->listener->draining)
+	if (exchange->listener->turning_away)
 		add_header(out, MHD_HTTP_HEADER_CONNECTION, "close");
 	result = MHD_queue_response(exchange->connection, (unsigned)response->status, out);
 	MHD_destroy_response(out);
 	exchange->peer->busy = true; /* what is left is to be written */
+	count(exchange);
 	return result;
 }
 
@@ -344,11 +360,29 @@ static void on_answered(void *context, void *job)
 		error_set(&error, ERROR_UNAVAILABLE, "the control plane is stopping");
 		response_error(&exchange->response, &error, exchange->request.id);
 	}
+	if (exchange->response.metrics && listener->add_metrics)
+		listener->add_metrics(listener->change_arg, &exchange->response.body);
 	exchange->answered = true;
 	MHD_resume_connection(exchange->connection);
 	loop_defer_arm(listener->run);
 	if (changed(exchange) && !listener->draining)
 		listener->on_change(listener->change_arg);
+}
+
+/* A proxy on this machine asks for others, and says so. */
+static bool is_from_here(struct MHD_Connection *connection)
+{
+	const struct sockaddr *peer =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)
+			->client_addr;
+	struct address address = {.length = sizeof address.storage};
+
+	memcpy(&address.storage, peer,
+	       peer->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					   : sizeof(struct sockaddr_in));
+	return is_loopback(&address) &&
+	       !MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "X-Forwarded-For") &&
+	       !MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Forwarded");
 }
 
 static struct exchange *begin(struct listener *listener, struct MHD_Connection *connection,
@@ -367,7 +401,9 @@ static struct exchange *begin(struct listener *listener, struct MHD_Connection *
 							     MHD_HTTP_HEADER_AUTHORIZATION),
 		.content_type = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
 							    MHD_HTTP_HEADER_CONTENT_TYPE),
+		.loopback = is_from_here(connection),
 	};
+	exchange->began_us = clock_us();
 	random_id(exchange->request.id, "req", clock_wall());
 	return exchange;
 }
@@ -475,6 +511,8 @@ bool listener_create(struct loop *loop, const struct listener_options *options,
 		.workers = workers,
 		.on_change = on_change,
 		.change_arg = arg,
+		.metrics = options->metrics,
+		.add_metrics = options->add_metrics,
 	};
 	if (!listen_on(options->address, !options->certificate_pem, &fd, listener->address,
 		       error)) {
@@ -500,6 +538,16 @@ bool listener_create(struct loop *loop, const struct listener_options *options,
 	return true;
 }
 
+void listener_set_workers(struct listener *listener, struct workers *workers)
+{
+	listener->workers = workers;
+}
+
+void listener_turn_away(struct listener *listener)
+{
+	listener->turning_away = true;
+}
+
 const char *listener_address(const struct listener *listener)
 {
 	return listener->address;
@@ -507,11 +555,13 @@ const char *listener_address(const struct listener *listener)
 
 void listener_drain(struct listener *listener, loop_fn *fn, void *arg)
 {
-	int fd = MHD_quiesce_daemon(listener->daemon);
+	int fd;
 
+	MHD_run(listener->daemon); /* who has connected already is heard */
+	fd = MHD_quiesce_daemon(listener->daemon);
 	if (fd >= 0)
 		close(fd);
-	listener->draining = true;
+	listener->turning_away = listener->draining = true;
 	listener->on_drained = fn;
 	listener->drained_arg = arg;
 	loop_timer_start(listener->sweep, 0);

@@ -13,6 +13,7 @@
 #include "sys/loop.h"
 
 struct listener;
+struct metrics;
 struct workers;
 
 #define LISTENER_MAX_CONNECTIONS 1024
@@ -24,13 +25,21 @@ struct listener_options {
 	const char *address;         /* "127.0.0.1:7480", "[::1]:0"; port 0 takes a free one */
 	const char *certificate_pem; /* with its chain; both NULL for plain HTTP */
 	const char *key_pem;
+	struct metrics *metrics; /* counts each answer; NULL: nobody does */
+	/* Adds the process's own figures to an answer of GET /metrics; with `metrics`. */
+	void (*add_metrics)(void *arg, struct buf *text);
 };
 
-/* `on_change` follows each call that changed something. `router` and `workers` are borrowed. */
+/* `on_change` follows each call that changed something; `arg` is add_metrics' too. `router` and
+ * `workers` are borrowed; without workers (NULL) only what router_answer_early() knows is answered
+ * until listener_set_workers(). */
 MUST_CHECK bool listener_create(struct loop *loop, const struct listener_options *options,
 				const struct router *router, struct workers *workers,
 				loop_fn *on_change, void *arg, struct listener **ret_listener,
 				struct error *error);
+void listener_set_workers(struct listener *listener, struct workers *workers);
+/* Answers ask for no further request on their connection: the next one is better made elsewhere. */
+void listener_turn_away(struct listener *listener);
 const char *listener_address(const struct listener *listener); /* as bound */
 /* Takes no new connection, ends idle ones, and calls fn when every answer under way is sent. */
 void listener_drain(struct listener *listener, loop_fn *fn, void *arg);

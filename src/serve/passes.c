@@ -10,7 +10,7 @@ struct passes {
 	struct workers *workers;
 	struct gateway *gateway;
 	struct loop_timer *poll, *tick;
-	int64_t outbox_end;
+	int64_t outbox_end, ticks, failed_ticks;
 	bool polling, ticking;
 	bool poll_soon, tick_soon;   /* the timer runs for what was asked: it isn't put off again */
 	bool look_again, tick_again; /* asked for meanwhile */
@@ -106,6 +106,8 @@ static void tick_done(void *context, void *arg)
 	struct job *job = arg;
 
 	passes->ticking = false;
+	passes->ticks++;
+	passes->failed_ticks += !job->ok;
 	if (job->ok)
 		passes_look(passes);
 	else
@@ -154,6 +156,11 @@ struct passes *passes_create(struct loop *loop, struct workers *workers, struct 
 	loop_timer_start(passes->poll, PASSES_POLL_MS);
 	loop_timer_start(passes->tick, PASSES_SOON_MS);
 	return passes;
+}
+
+struct passes_figures passes_figures(const struct passes *passes)
+{
+	return (struct passes_figures){passes->outbox_end, passes->ticks, passes->failed_ticks};
 }
 
 void passes_destroy(struct passes *passes)

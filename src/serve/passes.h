@@ -23,5 +23,12 @@ struct passes *passes_create(struct loop *loop, struct workers *workers, struct 
 			     int64_t outbox_end);
 void passes_look(struct passes *passes); /* something was changed here */
 void passes_tick(struct passes *passes); /* there may be something for the leader to do */
+
+struct passes_figures {
+	int64_t outbox_end; /* looked at so far */
+	int64_t ticks, failed_ticks;
+};
+struct passes_figures passes_figures(const struct passes *passes);
+
 /* After workers_destroy(). Takes NULL. */
 void passes_destroy(struct passes *passes);

@@ -1,5 +1,7 @@
 #include "serve/router.h"
 
+#include "control/metrics.h"
+#include "serve/metrics.h"
 #include "serve/routes.h"
 #include "sys/log.h"
 #include "text/tree.h"
@@ -306,6 +308,19 @@ static bool path_is(const struct request *request, const char *path)
 	return strlen(path) == path_length(request->target) && str_starts(request->target, path);
 }
 
+static void answer_not_ready(const struct router *router, const struct request *request,
+			     struct response *response)
+{
+	struct error error;
+
+	if (router->state == ROUTER_STARTING)
+		error_set(&error, ERROR_UNAVAILABLE,
+			  "the control plane is starting: its database isn't ready yet");
+	else
+		error_set(&error, ERROR_UNAVAILABLE, "the control plane is stopping");
+	response_error(response, &error, request->id);
+}
+
 bool router_answer_early(const struct router *router, const struct request *request,
 			 struct response *ret_response)
 {
@@ -316,6 +331,11 @@ bool router_answer_early(const struct router *router, const struct request *requ
 		answer_text(ret_response, 200, TEXT_TYPE, "ok\n");
 		return true;
 	}
+	if (router->state == ROUTER_STARTING ||
+	    (reads && router->state == ROUTER_DRAINING && path_is(request, "/readyz"))) {
+		answer_not_ready(router, request, ret_response);
+		return true;
+	}
 	if (reads && path_is(request, "/.well-known/better-compute")) {
 		answer_text(ret_response, 200, JSON_TYPE, router->well_known);
 		return true;
@@ -324,7 +344,7 @@ bool router_answer_early(const struct router *router, const struct request *requ
 		answer_text(ret_response, 200, JSON_TYPE, router->openapi);
 		return true;
 	}
-	if (reads && path_is(request, "/readyz"))
+	if (reads && (path_is(request, "/readyz") || path_is(request, "/metrics")))
 		return false;
 	match = find(request);
 	return refuse(request, &match, ret_response);
@@ -350,6 +370,25 @@ static bool call(struct control *control, const struct request *request, json_t 
 	done = done && match.route->call(control, &call, ret_answer, error);
 	free(query);
 	return done;
+}
+
+/* Who isn't on this machine shows an operator's key. A database that is away is a figure too. */
+static bool answer_metrics(struct control *control, const struct request *request,
+			   struct response *response, struct error *error)
+{
+	struct control_principal principal;
+	struct control_metrics fleet;
+	struct error away;
+
+	if (!request->loopback &&
+	    !(control_authenticate(control, bearer(request->authorization), &principal, error) &&
+	      (principal.role == CONTROL_ROLE_OPERATOR ||
+	       error_set(error, ERROR_FORBIDDEN, "metrics are for operators"))))
+		return false;
+	answer_text(response, 200, METRICS_TYPE, "");
+	metrics_add_fleet(control_metrics(control, &fleet, &away) ? &fleet : NULL, &response->body);
+	response->metrics = true;
+	return true;
 }
 
 static void log_answer(const struct request *request, const struct response *response,
@@ -383,10 +422,31 @@ void router_answer(const struct router *router, struct control *control,
 			response_error(ret_response, &error, request->id);
 		return;
 	}
+	if (path_is(request, "/metrics")) {
+		if (!answer_metrics(control, request, ret_response, &error))
+			response_error(ret_response, &error, request->id);
+		return;
+	}
 	done = call(control, request, &answer, &error);
 	if (done)
 		answer_json(ret_response, 200, answer);
 	else
 		response_error(ret_response, &error, request->id);
 	log_answer(request, ret_response, &error);
+}
+
+void router_label(const struct request *request, const char **ret_method, const char **ret_route)
+{
+	static const char *const paths[] = {"/healthz", "/readyz", "/metrics",
+					    "/.well-known/better-compute", "/v1/openapi.json"};
+	struct match match = find(request);
+
+	*ret_method = match.route ? match.route->method : NULL;
+	*ret_route = match.route ? match.route->path : NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(paths) && !match.route; i++) {
+		if (!path_is(request, paths[i]))
+			continue;
+		*ret_method = "GET";
+		*ret_route = paths[i];
+	}
 }

@@ -28,6 +28,7 @@ struct request {
 	const void *body;
 	size_t body_length;
 	char id[ID_SIZE]; /* req_…, ours */
+	bool loopback;    /* from this machine itself, and not on behalf of another */
 };
 
 /* `{0}` is empty. */
@@ -37,13 +38,21 @@ struct response {
 	char allow[64];           /* of a 405; "" otherwise */
 	int retry_after_s;        /* 0: none */
 	struct buf body;
+	bool metrics; /* whoever counts adds the process's own to the body */
 };
 void response_deinit(struct response *response);
 
+enum router_state {
+	ROUTER_READY,
+	ROUTER_STARTING, /* nothing is answered but that it starts */
+	ROUTER_DRAINING, /* everything is, but new work is better taken elsewhere */
+};
+
 /* Plain data; borrowed. */
 struct router {
-	const char *well_known; /* the document of JOIN-39, as JSON text */
+	const char *well_known; /* the document of JOIN-39, as JSON text; NULL while starting */
 	const char *openapi;    /* of openapi_write() */
+	_Atomic enum router_state state;
 };
 
 /* Answers what needs no database: true and *ret_response (empty before) is the answer. False: ask
@@ -53,6 +62,9 @@ bool router_answer_early(const struct router *router, const struct request *requ
 /* Always answers. */
 void router_answer(const struct router *router, struct control *control,
 		   const struct request *request, struct response *ret_response);
+
+/* The method and the pattern under which a request is counted; NULL for what is in no table. */
+void router_label(const struct request *request, const char **ret_method, const char **ret_route);
 
 /* An error as an answer: status, and the body of POOL-25. */
 void response_error(struct response *response, const struct error *error, const char *request_id);

@@ -1,10 +1,12 @@
 #include "serve/serve.h"
 
 #include "control/control.h"
+#include "pki/cert.h"
 #include "pki/folder.h"
 #include "rpc/tls.h"
 #include "serve/gateway.h"
 #include "serve/listener.h"
+#include "serve/metrics.h"
 #include "serve/openapi.h"
 #include "serve/passes.h"
 #include "serve/workers.h"
@@ -15,12 +17,30 @@
 #include "sys/random.h"
 #include "text/tree.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
+#include <time.h>
 
 #define PATH_SIZE 4096
 
+/* A database on its way; the thread that opens it sees nothing else. */
+struct opening {
+	struct serve *serve; /* NULL: gone meanwhile; the loop's */
+	char *url;
+	bool migrate;
+	atomic_bool given_up;
+	struct store *store; /* the result, when it isn't given up or failed */
+	bool ok;
+	struct error error;
+};
+
 struct serve {
 	struct loop *loop;
+	const struct serve_options *options; /* until it is ready */
+	struct serve_handlers handlers;
+	struct opening *opening; /* NULL: done */
+	struct metrics *metrics;
+	struct wall gateway_end; /* of its certificate */
 	struct store *store;
 	struct pki_folder pki;
 	struct workers *workers;
@@ -33,24 +53,34 @@ struct serve {
 	char *gateway_told; /* HOST:PORT, as nodes are told */
 	char *gateway_name;
 	char *well_known, *openapi;
-	struct loop_timer *drain_timer;
+	struct loop_timer *drain_timer, *delay_timer;
 	int drains; /* still to come */
+	int64_t drain_delay_ms;
 	loop_fn *on_drained;
 	void *drained_arg;
 };
 
 /* --- start --- */
 
-static bool open_database(const struct serve_options *options, struct store **ret_store,
-			  struct error *error)
+bool serve_database_url(const char *home, const char *database, char **ret_url, struct error *error)
 {
 	char url[PATH_SIZE];
 
-	if (options->database)
-		return store_open(options->database, ret_store, error);
-	if (snprintf(url, sizeof url, "sqlite:%s/better-compute.db", options->home) >= PATH_SIZE)
+	if (database) {
+		*ret_url = mem_strdup(database);
+		return true;
+	}
+	if (snprintf(url, sizeof url, "sqlite:%s/better-compute.db", home) >= PATH_SIZE)
 		return error_set(error, ERROR_INVALID_INPUT, "the home folder's path is too long");
-	return store_open(url, ret_store, error);
+	*ret_url = mem_strdup(url);
+	return true;
+}
+
+/* It may hold a password. */
+static void forget_url(char *url)
+{
+	explicit_bzero(url, strlen(url));
+	free(url);
 }
 
 static bool pki_path(const struct serve_options *options, char out[PATH_SIZE], struct error *error)
@@ -84,6 +114,7 @@ bool serve_init(const struct serve_options *options, char ret_key[SERVE_KEY_SIZE
 {
 	struct store *store;
 	char path[PATH_SIZE];
+	char *url;
 	bool done;
 
 	static_assert(SERVE_KEY_SIZE == CONTROL_KEY_SIZE, "one size of keys");
@@ -91,7 +122,12 @@ bool serve_init(const struct serve_options *options, char ret_key[SERVE_KEY_SIZE
 		return false;
 	if (!durable_stamp(path).exists && !pki_folder_init(path, clock_wall(), error))
 		return false;
-	if (!open_database(options, &store, error))
+	if (!serve_database_url(options->home, options->database, &url, error))
+		return false;
+	done = store_open_as(url, options->migrate ? STORE_MIGRATE : STORE_MIGRATE_ASKED, &store,
+			     error);
+	forget_url(url);
+	if (!done)
 		return false;
 	done = with_control(store, first_key, ret_key, error);
 	store_destroy(store);
@@ -115,6 +151,7 @@ static bool load_pki(struct serve *serve, const struct serve_options *options, s
 	char path[PATH_SIZE];
 	CLEANUP(buf) struct buf certificate = {0};
 	struct buf key = {0};
+	struct cert_info info;
 	bool done;
 
 	if (!pki_path(options, path, error))
@@ -127,6 +164,7 @@ static bool load_pki(struct serve *serve, const struct serve_options *options, s
 	}
 	done = pki_folder_gateway(&serve->pki, options->gateway_name, clock_wall(), &certificate,
 				  &key, error) &&
+	       cert_read(buf_text(&certificate), certificate.length, &info, error) &&
 	       rpc_tls_server_create(
 		       &(struct rpc_tls_server_options){
 			       .certificate_pem = buf_text(&certificate),
@@ -135,6 +173,8 @@ static bool load_pki(struct serve *serve, const struct serve_options *options, s
 		       },
 		       &serve->gateway_tls, error);
 	pki_wipe(&key);
+	if (done)
+		serve->gateway_end = info.not_after;
 	return done;
 }
 
@@ -216,6 +256,51 @@ static bool start_gateway(struct serve *serve, const struct serve_options *optio
 	return true;
 }
 
+/* --- metrics --- */
+
+static const char *state_name(enum router_state state)
+{
+	switch (state) {
+	case ROUTER_READY:
+		return "ready";
+	case ROUTER_STARTING:
+		return "starting";
+	case ROUTER_DRAINING:
+		return "draining";
+	}
+	abort();
+}
+
+static struct wall end_of(const char *pem)
+{
+	struct cert_info info;
+	struct error ignored; /* it was checked when it was loaded */
+
+	return cert_read(pem, strlen(pem), &info, &ignored) ? info.not_after : (struct wall){0};
+}
+
+static void add_metrics(void *arg, struct buf *text)
+{
+	const struct serve *serve = arg;
+	const struct passes_figures passes = passes_figures(serve->passes);
+
+	metrics_add_process(serve->metrics,
+			    &(struct metrics_process){
+				    .state = state_name(serve->router.state),
+				    .streams = gateway_streams(serve->gateway),
+				    .jobs = workers_under_way(serve->workers),
+				    .jobs_max = WORKERS_MAX_JOBS,
+				    .outbox_end = passes.outbox_end,
+				    .passes = passes.ticks,
+				    .failures = passes.failed_ticks,
+				    .serving_ca_end = end_of(serve->pki.serving_ca_pem),
+				    .node_ca_end = end_of(serve->pki.node_ca_pem),
+				    .gateway_end = serve->gateway_end,
+				    .store = serve->store,
+			    },
+			    text);
+}
+
 static bool start_api(struct serve *serve, const struct serve_options *options, struct error *error)
 {
 	CLEANUP(buf) struct buf certificate = {0};
@@ -231,26 +316,117 @@ static bool start_api(struct serve *serve, const struct serve_options *options, 
 				       .address = options->listen,
 				       .certificate_pem = tls ? buf_text(&certificate) : NULL,
 				       .key_pem = tls ? buf_text(&key) : NULL,
+				       .metrics = serve->metrics,
+				       .add_metrics = add_metrics,
 			       },
-			       &serve->router, serve->workers, on_change, serve, &serve->listener,
-			       error);
+			       &serve->router, NULL, on_change, serve, &serve->listener, error);
 	pki_wipe(&key);
 	return done || error_wrap(error, "the API");
 }
 
-bool serve_create(struct loop *loop, const struct serve_options *options, struct serve **ret_serve,
+/* --- the database, and what waits for it --- */
+
+static void opening_destroy(struct opening *opening)
+{
+	if (!opening)
+		return;
+	store_destroy(opening->store);
+	forget_url(opening->url);
+	free(opening);
+}
+
+/* A database that can't be reached may come yet; any other failure stays. */
+static void open_work(void *arg)
+{
+	struct opening *opening = arg;
+	const struct timespec pause = {.tv_sec = SERVE_RETRY_MS / 1000};
+
+	for (int tries = 1; !opening->given_up; tries++) {
+		opening->ok = store_open_as(opening->url,
+					    opening->migrate ? STORE_MIGRATE : STORE_MIGRATE_ASKED,
+					    &opening->store, &opening->error);
+		if (opening->ok || opening->error.code != ERROR_UNAVAILABLE)
+			return;
+		if (tries == 1)
+			log_failure(LOG_WARN, "database.wait", &opening->error,
+				    "it is tried again each second");
+		nanosleep(&pause, NULL);
+	}
+}
+
+static void failed(struct serve *serve, const struct error *error)
+{
+	serve->handlers.on_failed(serve->handlers.arg, error);
+}
+
+static bool start_rest(struct serve *serve, struct error *error)
+{
+	const struct serve_options *options = serve->options;
+	char replica[ID_SIZE];
+
+	random_id(replica, "rep", clock_wall());
+	if (!workers_create(serve->loop, serve->store, replica, options->workers, &serve->workers,
+			    error) ||
+	    !start_gateway(serve, options, error) || !make_well_known(serve, options, error))
+		return false;
+	listener_set_workers(serve->listener, serve->workers);
+	serve->router.state = ROUTER_READY;
+	return true;
+}
+
+static void open_done(void *arg)
+{
+	struct opening *opening = arg;
+	struct serve *serve = opening->serve;
+	struct error error;
+
+	if (serve)
+		serve->opening = NULL;
+	if (!serve || opening->given_up) {
+		/* Nobody waits for it any more. */
+	} else if (!opening->ok) {
+		failed(serve, &opening->error);
+	} else {
+		serve->store = TAKE(opening->store);
+		if (start_rest(serve, &error))
+			serve->handlers.on_ready(serve->handlers.arg);
+		else
+			failed(serve, &error);
+	}
+	opening_destroy(opening);
+}
+
+static bool start_opening(struct serve *serve, struct error *error)
+{
+	struct opening *opening;
+	char *url;
+
+	if (!serve_database_url(serve->options->home, serve->options->database, &url, error))
+		return false;
+	opening = mem_alloc(sizeof *opening);
+	opening->serve = serve;
+	opening->url = url;
+	opening->migrate = serve->options->migrate;
+	serve->opening = opening;
+	loop_work(serve->loop, open_work, open_done, opening);
+	return true;
+}
+
+bool serve_create(struct loop *loop, const struct serve_options *options,
+		  const struct serve_handlers *handlers, struct serve **ret_serve,
 		  struct error *error)
 {
 	struct serve *serve = mem_alloc(sizeof *serve);
-	char replica[ID_SIZE];
 
 	serve->loop = loop;
-	random_id(replica, "rep", clock_wall());
+	serve->options = options;
+	serve->handlers = *handlers;
+	serve->drain_delay_ms = options->drain_delay_ms;
+	serve->router.state = ROUTER_STARTING;
+	serve->metrics = metrics_create();
 	describe_api(serve);
-	if (open_database(options, &serve->store, error) && load_pki(serve, options, error) &&
-	    workers_create(loop, serve->store, replica, options->workers, &serve->workers, error) &&
-	    start_gateway(serve, options, error) && make_well_known(serve, options, error) &&
-	    start_api(serve, options, error)) {
+	if (load_pki(serve, options, error) && start_api(serve, options, error) &&
+	    start_opening(serve, error)) {
 		*ret_serve = serve;
 		return true;
 	}
@@ -294,22 +470,46 @@ static void on_drain_timeout(void *arg)
 	drained(arg);
 }
 
-void serve_drain(struct serve *serve, loop_fn *fn, void *arg)
+static void drain_now(void *arg)
 {
-	serve->on_drained = fn;
-	serve->drained_arg = arg;
-	serve->drains = 2;
-	serve->drain_timer = loop_timer_create(serve->loop, on_drain_timeout, serve);
+	struct serve *serve = arg;
+
 	loop_timer_start(serve->drain_timer, SERVE_DRAIN_MS);
+	serve->drains = 2;
 	listener_drain(serve->listener, on_one_drained, serve);
 	gateway_drain(serve->gateway, on_one_drained, serve);
+}
+
+void serve_drain(struct serve *serve, loop_fn *fn, void *arg)
+{
+	bool ready = serve->router.state == ROUTER_READY;
+
+	serve->on_drained = fn;
+	serve->drained_arg = arg;
+	serve->drain_timer = loop_timer_create(serve->loop, on_drain_timeout, serve);
+	serve->delay_timer = loop_timer_create(serve->loop, drain_now, serve);
+	if (!ready) {
+		if (serve->opening)
+			serve->opening->given_up = true;
+		serve->drains = 1;
+		listener_drain(serve->listener, on_one_drained, serve);
+		return;
+	}
+	serve->router.state = ROUTER_DRAINING;
+	listener_turn_away(serve->listener);
+	loop_timer_start(serve->delay_timer, serve->drain_delay_ms);
 }
 
 void serve_destroy(struct serve *serve)
 {
 	if (!serve)
 		return;
+	if (serve->opening) { /* it ends by itself, and finds nobody */
+		serve->opening->given_up = true;
+		serve->opening->serve = NULL;
+	}
 	loop_timer_destroy(serve->drain_timer);
+	loop_timer_destroy(serve->delay_timer);
 	workers_destroy(serve->workers); /* first: its jobs come back to what follows */
 	listener_destroy(serve->listener);
 	passes_destroy(serve->passes);
@@ -318,6 +518,7 @@ void serve_destroy(struct serve *serve)
 	rpc_tls_destroy(serve->gateway_tls);
 	pki_folder_deinit(&serve->pki);
 	store_destroy(serve->store);
+	metrics_destroy(serve->metrics);
 	free(serve->gateway_told);
 	free(serve->gateway_name);
 	free(serve->well_known);

@@ -22,12 +22,19 @@ struct store_migration {
 	const char *const *statements; /* ends with NULL */
 };
 
+/* One mode's counters; workers add to them at the same time. */
+struct store_counters {
+	_Atomic uint64_t committed, failed, retries, took_us;
+	_Atomic uint64_t took[HISTOGRAM_BUCKETS];
+};
+
 struct store {
 	const struct store_driver *driver;
 	char *url;
 	char lineage[STORE_LINEAGE_SIZE];
 	int schema_version;
-	void *driver_state; /* what the driver keeps while the store is open */
+	void *driver_state;              /* what the driver keeps while the store is open */
+	struct store_counters *counters; /* by enum store_mode */
 };
 
 /* Each driver's connection begins with this. */
@@ -49,8 +56,12 @@ struct store_driver {
 	const struct store_migration *migrations;
 	int migrations_count;
 
-	/* Takes what belongs to the whole store, such as the lock on its file. */
-	bool (*open)(struct store *store, struct error *error);
+	/* A statement: 1 when the table schema_versions is there, else 0. */
+	const char *has_schema;
+
+	/* Takes what belongs to the whole store, such as the lock on its file; `reading` takes none
+	 * and makes nothing. */
+	bool (*open)(struct store *store, bool reading, struct error *error);
 	void (*close)(struct store *store);
 
 	bool (*connect)(struct store *store, struct store_connection **ret_connection,
@@ -65,6 +76,10 @@ struct store_driver {
 
 	/* Keeps other processes from migrating until this connection ends. */
 	bool (*lock_schema)(struct store_connection *connection, struct error *error);
+
+	/* Copies the database as it is, before it is migrated from `version`; one that can't, where
+	 * somebody has to ask for the migration, has none (NULL). */
+	bool (*copy)(struct store_connection *connection, int version, struct error *error);
 
 	/* Runs one statement; its rows are appended to `rows`, unless that is NULL. */
 	bool (*run)(struct store_connection *connection, const char *sql,

@@ -313,9 +313,10 @@ static bool postgres_connect(struct store *store, struct store_connection **ret_
 }
 
 /* Nothing belongs to the store as a whole: any number of processes may use the database. */
-static bool postgres_open(struct store *store, struct error *error)
+static bool postgres_open(struct store *store, bool reading, struct error *error)
 {
 	(void)store;
+	(void)reading;
 	(void)error;
 	return true;
 }
@@ -329,6 +330,8 @@ const struct store_driver store_postgres = {
 	.name = "postgresql",
 	.migrations = store_postgres_migrations,
 	.migrations_count = STORE_MIGRATIONS,
+	.has_schema = "SELECT count(*) FROM pg_catalog.pg_class WHERE relname = 'schema_versions' "
+		      "AND relnamespace = current_schema()::regnamespace",
 	.open = postgres_open,
 	.close = postgres_close,
 	.connect = postgres_connect,

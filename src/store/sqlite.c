@@ -108,6 +108,15 @@ static bool prepare_file(struct sqlite_store *state, const char *path, struct er
 	return true;
 }
 
+/* A reader takes no lock: WAL lets it look while the owner writes. */
+static bool find_file(struct sqlite_store *state, const char *path, struct error *error)
+{
+	if (!str_copy(state->file, sizeof state->file, path))
+		return error_set(error, ERROR_INVALID_CONFIG, "path: over %d bytes", MAX_PATH - 1);
+	return durable_stamp(path).exists ||
+	       error_set(error, ERROR_NOT_FOUND, "'%s' is not there", path);
+}
+
 static void sqlite_close(struct store *store)
 {
 	struct sqlite_store *state = store->driver_state;
@@ -120,7 +129,7 @@ static void sqlite_close(struct store *store)
 	store->driver_state = NULL;
 }
 
-static bool sqlite_open(struct store *store, struct error *error)
+static bool sqlite_open(struct store *store, bool reading, struct error *error)
 {
 	const char *path = store->url + strlen("sqlite:");
 	struct sqlite_store *state = mem_alloc(sizeof *state);
@@ -129,7 +138,7 @@ static bool sqlite_open(struct store *store, struct error *error)
 	if (*path == '\0')
 		return error_set(error, ERROR_INVALID_CONFIG, "'sqlite:' needs a path");
 	if (!str_equal(path, ":memory:"))
-		return prepare_file(state, path, error);
+		return reading ? find_file(state, path, error) : prepare_file(state, path, error);
 	/* The name is the store's own, so that two stores in one process stay apart. */
 	state->memory = true;
 	snprintf(state->file, sizeof state->file, "file:/store-%p?vfs=memdb", (void *)state);
@@ -311,10 +320,51 @@ static bool sqlite_connect(struct store *store, struct store_connection **ret_co
 	return true;
 }
 
+/* --- the copy before a migration --- */
+
+static bool copy_into(struct sqlite_connection *from, sqlite3 *to, struct error *error)
+{
+	sqlite3_backup *backup = sqlite3_backup_init(to, "main", from->handle, "main");
+
+	if (!backup)
+		return error_set(error, ERROR_INTERNAL, "begin: %s", sqlite3_errmsg(to));
+	(void)sqlite3_backup_step(backup, -1);
+	if (sqlite3_backup_finish(backup) != SQLITE_OK)
+		return error_set(error, code_of(sqlite3_errcode(to)), "%s", sqlite3_errmsg(to));
+	return true;
+}
+
+/* Into a file beside it that only then gets its name, in place of an older one. */
+static bool sqlite_copy(struct store_connection *base, int version, struct error *error)
+{
+	const struct sqlite_store *state = base->store->driver_state;
+	char path[MAX_PATH + 32], half[MAX_PATH + 48];
+	sqlite3 *to = NULL;
+	bool done;
+
+	if (state->memory)
+		return true;
+	snprintf(path, sizeof path, "%s.schema-%d", state->file, version);
+	snprintf(half, sizeof half, "%s.half", path);
+	if (!durable_replace(half, "", 0, 0600, error))
+		return false;
+	done = sqlite3_open_v2(half, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) ==
+		       SQLITE_OK ||
+	       error_set(error, ERROR_INTERNAL, "open '%s': %s", half, sqlite3_errmsg(to));
+	/* A copy is one file: no journal of its own is left beside it. */
+	done = done && copy_into(of(base), to, error) &&
+	       (sqlite3_exec(to, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL) == SQLITE_OK ||
+		error_set(error, ERROR_INTERNAL, "'%s': %s", half, sqlite3_errmsg(to)));
+	sqlite3_close(to);
+	return done && durable_rename(half, path, error);
+}
+
 const struct store_driver store_sqlite = {
 	.name = "sqlite",
 	.migrations = store_sqlite_migrations,
 	.migrations_count = STORE_MIGRATIONS,
+	.has_schema = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = "
+		      "'schema_versions'",
 	.open = sqlite_open,
 	.close = sqlite_close,
 	.connect = sqlite_connect,
@@ -323,5 +373,6 @@ const struct store_driver store_sqlite = {
 	.commit = sqlite_commit,
 	.rollback = sqlite_rollback,
 	.lock_schema = sqlite_lock_schema,
+	.copy = sqlite_copy,
 	.run = sqlite_run,
 };

@@ -1,5 +1,6 @@
 #include "store/driver.h"
 
+#include "sys/clock.h"
 #include "sys/random.h"
 
 #include <time.h>
@@ -193,12 +194,14 @@ static void pause_after_loss(int tries)
 	nanosleep(&pause, NULL);
 }
 
-bool store_run(struct store_connection *connection, enum store_mode mode, store_body_fn *body,
-	       void *argument, struct error *error)
+static bool run_with_retries(struct store_connection *connection, enum store_mode mode,
+			     store_body_fn *body, void *argument, struct error *error)
 {
 	int constraint_tries = 0;
 
 	for (int tries = 1; tries <= STORE_MAX_TRIES; tries++) {
+		if (tries > 1)
+			connection->store->counters[mode].retries++;
 		if (run_once(connection, mode, body, argument, error))
 			return true;
 		switch (connection->loss) {
@@ -217,10 +220,43 @@ bool store_run(struct store_connection *connection, enum store_mode mode, store_
 	return error_wrap(error, "%d tries lost against other transactions", STORE_MAX_TRIES);
 }
 
+bool store_run(struct store_connection *connection, enum store_mode mode, store_body_fn *body,
+	       void *argument, struct error *error)
+{
+	struct store_counters *counters = &connection->store->counters[mode];
+	int64_t began_us = clock_us(), took_us;
+	bool done = run_with_retries(connection, mode, body, argument, error);
+
+	took_us = clock_us() - began_us;
+	if (done)
+		counters->committed++;
+	else
+		counters->failed++;
+	counters->took_us += (uint64_t)took_us;
+	counters->took[histogram_bucket(took_us)]++;
+	return done;
+}
+
+void store_stats_read(const struct store *store, enum store_mode mode,
+		      struct store_stats *ret_stats)
+{
+	const struct store_counters *counters = &store->counters[mode];
+
+	*ret_stats = (struct store_stats){
+		.committed = counters->committed,
+		.failed = counters->failed,
+		.retries = counters->retries,
+		.took.sum_us = counters->took_us,
+	};
+	for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++)
+		ret_stats->took.counts[i] = counters->took[i];
+}
+
 /* --- schema --- */
 
 struct migrate_step {
 	struct store *store;
+	int last;  /* the version to end at */
 	bool done; /* nothing is left to apply */
 };
 
@@ -264,7 +300,7 @@ static bool migrate_body(struct store_connection *connection, void *argument, st
 		return error_hint(error, "Run the version that wrote it, or a newer one.");
 	}
 	step->store->schema_version = (int)version;
-	step->done = version == driver->migrations_count;
+	step->done = version >= step->last;
 	return step->done || apply_migration(connection, (int)version + 1, error);
 }
 
@@ -287,19 +323,84 @@ static bool lineage_body(struct store_connection *connection, void *argument, st
 	return true;
 }
 
-static bool migrate(struct store *store, struct error *error)
+/* 0: there is no schema yet. Which tables there are is told by the catalog, each driver's own. */
+static bool version_body(struct store_connection *connection, void *argument, struct error *error)
 {
-	struct migrate_step step = {.store = store};
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	int *ret_version = argument;
+
+	*ret_version = 0;
+	if (!store_query(connection, connection->driver->has_schema, STORE_NO_PARAMS, &rows, error))
+		return false;
+	if (store_get_int(&rows, 0, 0) == 0)
+		return true;
+	if (!store_query(connection, "SELECT max(version) FROM schema_versions", STORE_NO_PARAMS,
+			 &rows, error))
+		return false;
+	*ret_version = (int)store_get_int(&rows, 0, 0);
+	return true;
+}
+
+/* May an older schema be migrated, and is what was there kept? */
+static bool prepare_migration(struct store_connection *connection, int version,
+			      enum store_migrate migrate, struct error *error)
+{
+	const struct store_driver *driver = connection->driver;
+
+	if (version == 0 || version >= driver->migrations_count)
+		return true;
+	if (driver->copy)
+		return driver->copy(connection, version, error) ||
+		       error_wrap(error, "copy the database before it is migrated");
+	if (migrate == STORE_MIGRATE)
+		return true;
+	error_set(error, ERROR_INVALID_STATE, "its schema is %d, this program's is %d", version,
+		  driver->migrations_count);
+	return error_hint(error,
+			  "Take a backup ('better-compute backup'), stop the other replicas, "
+			  "then start one with --migrate.");
+}
+
+static bool migrate_all(struct store *store, struct store_connection *connection,
+			enum store_migrate migrate, struct error *error)
+{
+	struct migrate_step step = {.store = store, .last = store->driver->migrations_count};
+	int version;
+
+	if (!store_run(connection, STORE_READ, version_body, &version, error) ||
+	    !prepare_migration(connection, version, migrate, error))
+		return false;
+	do {
+		if (!store_run(connection, STORE_WRITE, migrate_body, &step, error))
+			return false;
+	} while (!step.done);
+	return store_run(connection, STORE_WRITE, lineage_body, store, error);
+}
+
+static bool look_only(struct store *store, struct store_connection *connection, struct error *error)
+{
+	if (!store_run(connection, STORE_READ, version_body, &store->schema_version, error))
+		return false;
+	if (store->schema_version == 0)
+		return error_set(error, ERROR_NOT_FOUND, "it holds nothing of better-compute's");
+	if (store->schema_version <= store->driver->migrations_count)
+		return true;
+	return error_set(error, ERROR_INVALID_STATE, "its schema is %d, this program knows %d",
+			 store->schema_version, store->driver->migrations_count);
+}
+
+static bool bring_up(struct store *store, enum store_migrate migrate, struct error *error)
+{
 	struct store_connection *connection;
 	bool done;
 
 	if (!store_connect(store, &connection, error))
 		return false;
-	/* Before the transaction: its snapshot must show what the process before us did. */
-	done = store->driver->lock_schema(connection, error);
-	while (done && !step.done)
-		done = store_run(connection, STORE_WRITE, migrate_body, &step, error);
-	done = done && store_run(connection, STORE_WRITE, lineage_body, store, error);
+	/* Locked before the transaction: its snapshot must show what the process before us did. */
+	done = migrate == STORE_MIGRATE_NEVER
+		       ? look_only(store, connection, error)
+		       : store->driver->lock_schema(connection, error) &&
+				 migrate_all(store, connection, migrate, error);
 	store_disconnect(connection);
 	return done;
 }
@@ -317,6 +418,12 @@ static const struct store_driver *driver_of(const char *url)
 
 bool store_open(const char *url, struct store **ret_store, struct error *error)
 {
+	return store_open_as(url, STORE_MIGRATE, ret_store, error);
+}
+
+bool store_open_as(const char *url, enum store_migrate migrate, struct store **ret_store,
+		   struct error *error)
+{
 	const struct store_driver *driver = driver_of(url);
 	struct store *store;
 
@@ -327,7 +434,9 @@ bool store_open(const char *url, struct store **ret_store, struct error *error)
 	store = mem_alloc(sizeof *store);
 	store->driver = driver;
 	store->url = mem_strdup(url);
-	if (!driver->open(store, error) || !migrate(store, error)) {
+	store->counters = mem_alloc(2 * sizeof *store->counters);
+	if (!driver->open(store, migrate == STORE_MIGRATE_NEVER, error) ||
+	    !bring_up(store, migrate, error)) {
 		store_destroy(store);
 		return error_wrap(error, "open the database");
 	}
@@ -343,6 +452,7 @@ void store_destroy(struct store *store)
 	/* It may hold a password. */
 	explicit_bzero(store->url, strlen(store->url));
 	free(store->url);
+	free(store->counters);
 	free(store);
 }
 

@@ -19,6 +19,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/histogram.h"
 
 struct store;
 struct store_connection;
@@ -39,6 +40,17 @@ struct store_connection;
  * A schema newer than this program: INVALID_STATE. Messages never hold a password.
  */
 MUST_CHECK bool store_open(const char *url, struct store **ret_store, struct error *error);
+
+/* What becomes of a database whose schema is older than this program's. */
+enum store_migrate {
+	STORE_MIGRATE,       /* brought up to date; store_open() does so */
+	STORE_MIGRATE_ASKED, /* SQLite's too; PostgreSQL's is INVALID_STATE: nobody copied it */
+	STORE_MIGRATE_NEVER, /* it is only read, as it is: no lock is taken, nothing is written */
+};
+/* Before an older SQLite file is migrated it is copied to "PATH.schema-N", N its schema: whole, or
+ * the migration doesn't begin. With STORE_MIGRATE_NEVER a database that isn't there is NOT_FOUND. */
+MUST_CHECK bool store_open_as(const char *url, enum store_migrate migrate, struct store **ret_store,
+			      struct error *error);
 void store_destroy(struct store *store); /* takes NULL; after its connections */
 
 /* "sqlite" or "postgresql". */
@@ -75,6 +87,15 @@ MUST_CHECK bool store_run(struct store_connection *connection, enum store_mode m
 
 /* This transaction's time. Only inside a body. */
 struct wall store_now(const struct store_connection *connection);
+
+/* What the transactions of one mode took, since the store was opened; any thread. */
+struct store_stats {
+	uint64_t committed, failed;
+	uint64_t retries; /* runs that lost a race and were followed by another */
+	struct histogram took;
+};
+void store_stats_read(const struct store *store, enum store_mode mode,
+		      struct store_stats *ret_stats);
 
 /* Who this database is: an id, made with it. Restoring a backup gives it a new one, so that
  * numbers handed out before are not compared with numbers handed out after. */

@@ -23,6 +23,15 @@ struct wall clock_wall(void)
 	return (struct wall){read_clock(CLOCK_REALTIME)};
 }
 
+int64_t clock_us(void)
+{
+	struct timespec time;
+
+	if (clock_gettime(CLOCK_BOOTTIME, &time) != 0)
+		abort();
+	return (int64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
+}
+
 void clock_boot_id(char out[CLOCK_BOOT_ID_SIZE])
 {
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);

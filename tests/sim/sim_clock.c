@@ -20,6 +20,11 @@ struct wall clock_wall(void)
 	return (struct wall){WALL_START_MS + sim.now_ms};
 }
 
+int64_t clock_us(void)
+{
+	return clock_mono().ms * 1000;
+}
+
 void clock_boot_id(char out[CLOCK_BOOT_ID_SIZE])
 {
 	uint64_t boot = sim.current ? sim.current->machine->boot : 0;

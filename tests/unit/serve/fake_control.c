@@ -1,6 +1,7 @@
 #include "fake_control.h"
 
 #include "base/vec.h"
+#include "control/metrics.h"
 #include "text/tree.h"
 
 #include <pthread.h>
@@ -264,5 +265,19 @@ bool control_init(struct control *control, char ret_key[CONTROL_KEY_SIZE], struc
 {
 	(void)control, (void)error;
 	str_copy(ret_key, CONTROL_KEY_SIZE, FAKE_KEY);
+	return true;
+}
+
+bool control_metrics(struct control *control, struct control_metrics *ret_metrics,
+		     struct error *error)
+{
+	(void)control;
+	if (!answer(fake.ping_code, "the database does not answer", error))
+		return false;
+	*ret_metrics = (struct control_metrics){
+		.nodes = {{{"ready", true, 3}, {"ready", false, 1}}, 2},
+		.leads = true,
+		.lease_left_ms = 1234,
+	};
 	return true;
 }

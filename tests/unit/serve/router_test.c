@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-static const struct router router = {.well_known = "{\"version\":1}\n"};
+static struct router router = {.well_known = "{\"version\":1}\n"};
 
 struct answer {
 	struct response response;
@@ -338,6 +338,107 @@ static void test_without_a_key(void **state)
 	}
 }
 
+/* proves: ADM-10 */
+static void test_readiness(void **state)
+{
+	const struct {
+		enum router_state state;
+		const char *target;
+		int status;
+		const char *body;
+	} cases[] = {
+		{ROUTER_STARTING, "/healthz", 200, "ok\n"},
+		{ROUTER_STARTING, "/readyz", 503, "database isn't ready yet"},
+		{ROUTER_STARTING, "/v1/pools", 503, "UNAVAILABLE"},
+		{ROUTER_STARTING, "/metrics", 503, "UNAVAILABLE"},
+		{ROUTER_STARTING, "/.well-known/better-compute", 503, "UNAVAILABLE"},
+		{ROUTER_DRAINING, "/healthz", 200, "ok\n"},
+		{ROUTER_DRAINING, "/readyz", 503, "stopping"},
+		{ROUTER_DRAINING, "/v1/pools", 200, "pool_list"},
+		{ROUTER_READY, "/readyz", 200, "ok\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		CLEANUP(answer) struct answer answer = {0};
+
+		router.state = cases[i].state;
+		answer = ask("GET", cases[i].target, NULL);
+		assert_int_equal(answer.response.status, cases[i].status);
+		assert_non_null(strstr(buf_text(&answer.response.body), cases[i].body));
+		if (cases[i].status == 503)
+			assert_int_equal(answer.response.retry_after_s, 1);
+	}
+	router.state = ROUTER_READY;
+}
+
+static void test_who_reads_metrics(void **state)
+{
+	const struct {
+		bool loopback;
+		const char *authorization;
+		int status;
+	} cases[] = {
+		{true, NULL, 200},
+		{false, NULL, 401},
+		{false, "Bearer " FAKE_KEY, 200},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct control control = {0};
+		struct request request = {.method = "GET",
+					  .target = "/metrics",
+					  .authorization = cases[i].authorization,
+					  .loopback = cases[i].loopback};
+		CLEANUP(answer) struct answer answer = {0};
+
+		router_answer(&router, &control, &request, &answer.response);
+		assert_int_equal(answer.response.status, cases[i].status);
+		assert_int_equal(answer.response.metrics, cases[i].status == 200);
+	}
+}
+
+static void test_metrics_without_a_database(void **state)
+{
+	struct control control = {0};
+	struct request request = {.method = "GET", .target = "/metrics", .loopback = true};
+	CLEANUP(answer) struct answer answer = {0};
+
+	(void)state;
+	fake.ping_code = ERROR_UNAVAILABLE;
+	router_answer(&router, &control, &request, &answer.response);
+	assert_int_equal(answer.response.status, 200);
+	assert_non_null(strstr(buf_text(&answer.response.body), "better_compute_database_up 0\n"));
+}
+
+static void test_labels(void **state)
+{
+	const struct {
+		const char *method, *target, *label, *route;
+	} cases[] = {
+		{"GET", "/v1/pools/pool_1?x=1", "GET", "/v1/pools/{id}"},
+		{"HEAD", "/v1/pools", "GET", "/v1/pools"},
+		{"GET", "/readyz", "GET", "/readyz"},
+		{"GET", "/v1/nothing/here", NULL, NULL},
+		{"BREW", "/v1/pools", NULL, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct request request = {.method = cases[i].method,
+						.target = cases[i].target};
+		const char *method, *route;
+
+		router_label(&request, &method, &route);
+		assert_true(!method == !cases[i].label);
+		if (method)
+			assert_string_equal(method, cases[i].label);
+		if (route)
+			assert_string_equal(route, cases[i].route);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -350,6 +451,10 @@ int main(void)
 		cmocka_unit_test_setup(test_content_types, reset),
 		cmocka_unit_test_setup(test_queries, reset),
 		cmocka_unit_test_setup(test_without_a_key, reset),
+		cmocka_unit_test_setup(test_readiness, reset),
+		cmocka_unit_test_setup(test_who_reads_metrics, reset),
+		cmocka_unit_test_setup(test_metrics_without_a_database, reset),
+		cmocka_unit_test_setup(test_labels, reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,6 +29,11 @@ struct mono clock_mono(void)
 	return (struct mono){now_ms};
 }
 
+int64_t clock_us(void)
+{
+	return clock_mono().ms * 1000;
+}
+
 void clock_boot_id(char out[CLOCK_BOOT_ID_SIZE])
 {
 	str_copy(out, CLOCK_BOOT_ID_SIZE, "11111111-1111-1111-1111-111111111111");

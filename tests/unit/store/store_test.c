@@ -399,9 +399,16 @@ static void make_allocations(struct store_connection *connection)
 		"INSERT INTO pools VALUES ('p', 't', 's', 'p', 'metal-host', 'H100', '{}', 1, "
 		"'active', 0)",
 		"INSERT INTO join_tokens VALUES ('jt', 'p', NULL, 'h', 1, 1, 0, NULL, 0)",
-		"INSERT INTO nodes VALUES ('n', 'p', 'jt', 'k', '', 'tenant-owned', 'ready', '', "
+		"INSERT INTO nodes (id, pool, join_token, machine_key, smbios_uuid, trust, "
+		"state, hostname, kubernetes_node_name, boot_id, bcd_version, kernel, "
+		"driver_version, gpu_api, capabilities, vcpus, memory_bytes, simulated, "
+		"simulated_reason, has_inventory, has_conditions, spec_generation, "
+		"sent_generation, stored_generation, hello_sequence, acknowledged, created_ms) "
+		"VALUES ('n', 'p', 'jt', 'k', '', 'tenant-owned', 'ready', '', "
 		"'', '', '', '', '', '', '[]', 0, 0, 0, '', 0, 0, 0, 0, 0, 0, 0, 0)",
-		"INSERT INTO reservations VALUES ('r', 't', 'p', 'placed', '', 'kubernetes', '[]', "
+		"INSERT INTO reservations (id, tenant, pool, state, state_reason, binding, "
+		"devices, duration_ms, start_ms, from_ms, end_ms, vcpus, memory_bytes, reasons, "
+		"created_ms, release_ms) VALUES ('r', 't', 'p', 'placed', '', 'kubernetes', '[]', "
 		"1, NULL, NULL, NULL, NULL, NULL, '[]', 0, NULL)",
 	};
 	static const char *const ids[] = {"a", "b", "c", "d"};
@@ -410,12 +417,16 @@ static void make_allocations(struct store_connection *connection)
 	for (size_t i = 0; i < ARRAY_SIZE(sql); i++)
 		expect_ok(run_sql(connection, sql[i], STORE_NO_PARAMS, &error), &error);
 	for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
-		expect_ok(
-			run_sql(connection,
-				"INSERT INTO allocations VALUES ($1, 'r', 'n', 'placed', 0, 1, 0, "
-				"0, 0, NULL, NULL, NULL, NULL, NULL, '', NULL, '', 0)",
-				STORE_PARAMS(store_text(ids[i])), &error),
-			&error);
+		expect_ok(run_sql(connection,
+				  "INSERT INTO allocations (id, reservation, node, state, from_ms, "
+				  "to_ms, vcpus, "
+				  "memory_bytes, limited, assigned_generation, "
+				  "withdrawn_generation, bound_ms, "
+				  "releasing_ms, released_ms, lost_reason, lost_ms, end_reason, "
+				  "created_ms) VALUES ($1, 'r', 'n', 'placed', 0, 1, 0, "
+				  "0, 0, NULL, NULL, NULL, NULL, NULL, '', NULL, '', 0)",
+				  STORE_PARAMS(store_text(ids[i])), &error),
+			  &error);
 }
 
 /* The database itself refuses what overlaps, whoever wrote the SQL.

@@ -16,6 +16,14 @@ static void test_mono_never_goes_back(void **state UNUSED)
 	}
 }
 
+static void test_us_is_the_same_clock(void **state UNUSED)
+{
+	int64_t before = clock_mono().ms, us = clock_us(), after = clock_mono().ms;
+
+	assert_true(before <= us / 1000);
+	assert_true(us / 1000 <= after);
+}
+
 static void test_wall_is_this_century(void **state UNUSED)
 {
 	assert_true(clock_wall().ms > 1700000000000);
@@ -36,6 +44,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mono_never_goes_back),
+		cmocka_unit_test(test_us_is_the_same_clock),
 		cmocka_unit_test(test_wall_is_this_century),
 		cmocka_unit_test(test_boot_id_is_stable),
 	};
