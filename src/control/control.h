@@ -104,6 +104,11 @@ CONTROL_CALL(key_list);
 CONTROL_CALL(key_revoke);
 CONTROL_CALL(usage_get);  /* GET /v1/usage */
 CONTROL_CALL(meter_list); /* GET /v1/meter */
+CONTROL_CALL(quota_create);
+CONTROL_CALL(quota_get);
+CONTROL_CALL(quota_list);
+CONTROL_CALL(quota_patch);
+CONTROL_CALL(quota_delete);
 
 /* --- joining --- */
 
