@@ -62,6 +62,9 @@ struct control_call {
 #define CONTROL_MAX_PAGE     1000
 #define CONTROL_DEFAULT_PAGE 100
 #define CONTROL_MAX_SEQUENCE 999999999999999999
+/* What a quota may allow. */
+#define CONTROL_QUOTA_MAX_DEVICES 1000000
+#define CONTROL_QUOTA_MAX_HOURS   1000000000
 
 /*
  * Each: *ret_answer is a new reference, the body of a 200. Errors carry code and field as they go

@@ -9,10 +9,8 @@
 
 #include <inttypes.h>
 
-#define MAX_DEVICES 1000000
-#define MAX_HOURS   1000000000
-#define HOUR_S      3600
-#define MONTH_SIZE  8 /* "2026-12" and NUL */
+#define HOUR_S     3600
+#define MONTH_SIZE 8 /* "2026-12" and NUL */
 
 /* A limit, as stored. */
 struct quota {
@@ -329,10 +327,10 @@ struct asked {
 static bool parse_limits(const struct body *body, struct asked *asked, struct error *error)
 {
 	asked->max_devices = asked->gpu_hours = -1;
-	if (!body_int(body, "maxDevices", BODY_OPTIONAL, 0, MAX_DEVICES, &asked->max_devices,
-		      error) ||
-	    !body_int(body, "gpuHoursPerMonth", BODY_OPTIONAL, 0, MAX_HOURS, &asked->gpu_hours,
-		      error))
+	if (!body_int(body, "maxDevices", BODY_OPTIONAL, 0, CONTROL_QUOTA_MAX_DEVICES,
+		      &asked->max_devices, error) ||
+	    !body_int(body, "gpuHoursPerMonth", BODY_OPTIONAL, 0, CONTROL_QUOTA_MAX_HOURS,
+		      &asked->gpu_hours, error))
 		return false;
 	return asked->max_devices >= 0 || asked->gpu_hours >= 0 ||
 	       error_field(error, "maxDevices", "is missing, and so is gpuHoursPerMonth");

@@ -1,10 +1,14 @@
 #include "serve/routes.h"
 
-#define PAGE  ROUTE_QUERY_PAGE
-#define LIMIT ROUTE_QUERY_LIMIT
-#define STATE ROUTE_QUERY_STATE
-#define POOL  ROUTE_QUERY_POOL
-#define AFTER ROUTE_QUERY_AFTER
+#define PAGE   ROUTE_QUERY_PAGE
+#define LIMIT  ROUTE_QUERY_LIMIT
+#define STATE  ROUTE_QUERY_STATE
+#define POOL   ROUTE_QUERY_POOL
+#define AFTER  ROUTE_QUERY_AFTER
+#define TENANT ROUTE_QUERY_TENANT
+#define FROM   ROUTE_QUERY_FROM
+#define TO     ROUTE_QUERY_TO
+#define BY     ROUTE_QUERY_BY
 
 #define NONE   ROUTE_BODY_NONE
 #define MAY    ROUTE_BODY_MAY
@@ -63,6 +67,21 @@ const struct route ROUTES[] = {
 
 	{"GET", "/v1/events", CALL(event_list), AFTER | LIMIT, NONE,
 	 "list events after a sequence number", NULL, "EventList"},
+
+	{"GET", "/v1/usage", CALL(usage_get), TENANT | POOL | FROM | TO | BY, NONE,
+	 "sum up GPU-seconds by tenant or pool", NULL, "Usage"},
+	{"GET", "/v1/meter", CALL(meter_list), PAGE | TENANT | POOL | FROM | TO, NONE,
+	 "list what each allocation that is over used", NULL, "MeterRowList"},
+
+	{"POST", "/v1/quotas", CALL(quota_create), 0, NEEDED, "limit what a tenant may have",
+	 "QuotaCreate", "Quota"},
+	{"GET", "/v1/quotas", CALL(quota_list), PAGE | TENANT, NONE, "list quotas", NULL,
+	 "QuotaList"},
+	{"GET", "/v1/quotas/{id}", CALL(quota_get), 0, NONE, "show a quota", NULL, "Quota"},
+	{"PATCH", "/v1/quotas/{id}", CALL(quota_patch), 0, NEEDED, "change a quota's limits",
+	 "QuotaPatch", "Quota"},
+	{"DELETE", "/v1/quotas/{id}", CALL(quota_delete), 0, NONE, "take a quota away", NULL,
+	 "Quota"},
 
 	{"GET", "/v1/whoami", CALL(whoami), 0, NONE, "say whose key this is", NULL, "Principal"},
 	{"POST", "/v1/keys", CALL(key_create), 0, NEEDED, "make an API key", "KeyCreate",

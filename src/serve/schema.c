@@ -5,6 +5,7 @@
 #include "control/core/body.h"
 #include "control/core/pool_policy.h"
 #include "control/core/reserve_request.h"
+#include "serve/schema_money.h"
 
 #define NEEDED   SCHEMA_REQUIRED
 #define LIST     (SCHEMA_REQUIRED | SCHEMA_LIST)
@@ -539,6 +540,12 @@ static const struct schema_field REASON[] = {
 	 0,
 	 "of devices: the most that one of these nodes could give",
 	 .example = "4"},
+	{.name = "quotaId", SCHEMA_ID, 0, "QuotaExceeded: the limit that would be passed", "quo"},
+	{.name = "unit", SCHEMA_CHOICE, 0, "of the three numbers", "devices|gpuSeconds"},
+	{.name = "limit", SCHEMA_INT, 0, "the most that is allowed", .example = "16"},
+	{.name = "used", SCHEMA_INT, 0, "what is claimed already", .example = "14"},
+	{.name = "asked", SCHEMA_INT, 0, "what was asked for", .example = "4"},
+	{.name = "message", SCHEMA_TEXT, 0, "the same in words"},
 	END,
 };
 
@@ -776,6 +783,16 @@ const struct schema_type SCHEMA_TYPES[] = {
 	{.name = "Key", "an API key", KEY},
 	{.name = "KeyCreated", "an API key with its secret", KEY_CREATED},
 	{.name = "KeyList", "API keys, in the order of their making", NULL, "Key"},
+	{.name = "UsageItem", "what was used of one class", SCHEMA_USAGE_ITEM},
+	{.name = "Usage", "what was used in a time", SCHEMA_USAGE},
+	{.name = "MeterDevice", "what an allocation had of one class", SCHEMA_METER_DEVICE},
+	{.name = "MeterRow", "what one allocation that is over used", SCHEMA_METER_ROW},
+	{.name = "MeterRowList", "allocations in the order of their closing", NULL, "MeterRow"},
+	{.name = "QuotaCreate", "a limit to set", SCHEMA_QUOTA_CREATE},
+	{.name = "QuotaPatch", "a change of a limit", SCHEMA_QUOTA_PATCH, .rule = SCHEMA_SOMETHING},
+	{.name = "QuotaUsed", "what is used of a limit", SCHEMA_QUOTA_USED},
+	{.name = "Quota", "a limit of what a tenant may have", SCHEMA_QUOTA},
+	{.name = "QuotaList", "limits, in the order of their making", NULL, "Quota"},
 	{.name = "ErrorDetail", "why a call was refused", ERROR_DETAIL},
 	{.name = "Error", "the body of every answer that isn't 200", ERROR_BODY},
 };

@@ -1,0 +1,141 @@
+#include "serve/schema_money.h"
+
+#include "control/control.h"
+
+#include <stddef.h>
+
+#define NEEDED SCHEMA_REQUIRED
+#define LIST   (SCHEMA_REQUIRED | SCHEMA_LIST)
+#define END    {0}
+
+#define CLASSES "gpu|gpu.mig|gpu.slot"
+#define FIELD_CLASS                                                                                \
+	{.name = "class", SCHEMA_CHOICE, NEEDED, "whole GPUs, MIG instances, or shares", CLASSES}
+#define FIELD_PROFILE {.name = "profile", SCHEMA_TEXT, 0, "the MIG profile", .example = "1g.10gb"}
+#define FIELD_GPU_SECONDS                                                                          \
+	{.name = "gpuSeconds", SCHEMA_INT, NEEDED, "devices times whole seconds", .example = "7200"}
+#define FIELD_TENANT {.name = "tenantId", SCHEMA_ID, NEEDED, "the tenant it belongs to", "ten"}
+
+/* clang-format off: one field a row. */
+
+/* --- usage --- */
+
+const struct schema_field SCHEMA_USAGE_ITEM[] = {
+	FIELD_TENANT,
+	{.name = "poolId", SCHEMA_ID, 0, "the pool, when asked by pool", "pool"},
+	FIELD_CLASS,
+	FIELD_PROFILE,
+	FIELD_GPU_SECONDS,
+	{.name = "allocations",
+	 SCHEMA_INT,
+	 NEEDED,
+	 "how many allocations this sums up",
+	 .example = "3"},
+	{.name = "open",
+	 SCHEMA_INT,
+	 NEEDED,
+	 "how many of them aren't over: they count until now",
+	 .example = "1"},
+	END,
+};
+
+const struct schema_field SCHEMA_USAGE[] = {
+	{.name = "from", SCHEMA_TIME, NEEDED, "from this time on"},
+	{.name = "to", SCHEMA_TIME, NEEDED, "before this time"},
+	{.name = "items", SCHEMA_OBJECT, LIST, "one for each class in use", "UsageItem"},
+	END,
+};
+
+const struct schema_field SCHEMA_METER_DEVICE[] = {
+	FIELD_CLASS,
+	FIELD_PROFILE,
+	{.name = "count", SCHEMA_INT, NEEDED, "how many", .example = "2"},
+	FIELD_GPU_SECONDS,
+	END,
+};
+
+const struct schema_field SCHEMA_METER_ROW[] = {
+	{.name = "id", SCHEMA_ID, NEEDED, "its id, in the order of closing", "mtr"},
+	{.name = "allocationId", SCHEMA_ID, NEEDED, "the allocation that is over", "alc"},
+	{.name = "reservationId", SCHEMA_ID, NEEDED, "the reservation it was of", "rsv"},
+	FIELD_TENANT,
+	{.name = "poolId", SCHEMA_ID, NEEDED, "the pool it was in", "pool"},
+	{.name = "nodeId", SCHEMA_ID, NEEDED, "the node it was on", "node"},
+	{.name = "devices", SCHEMA_OBJECT, LIST, "what it had, by class", "MeterDevice"},
+	{.name = "startedAt", SCHEMA_TIME, NEEDED, "when its devices were bound"},
+	{.name = "stoppedAt",
+	 SCHEMA_TIME,
+	 NEEDED,
+	 "when they were free, or its own end if that was earlier"},
+	{.name = "reason", SCHEMA_TEXT, NEEDED, "why it stopped", .example = "ReleaseRequested"},
+	FIELD_GPU_SECONDS,
+	END,
+};
+
+/* --- quotas --- */
+
+#define MAX_DEVICES                                                                                \
+	{.name = "maxDevices",                                                                     \
+	 SCHEMA_INT,                                                                               \
+	 0,                                                                                        \
+	 "the most devices at one time",                                                           \
+	 .max = CONTROL_QUOTA_MAX_DEVICES,                                                         \
+	 .example = "16"}
+#define GPU_HOURS                                                                                  \
+	{.name = "gpuHoursPerMonth",                                                               \
+	 SCHEMA_INT,                                                                               \
+	 0,                                                                                        \
+	 "the most GPU-hours in a calendar month (UTC)",                                           \
+	 .max = CONTROL_QUOTA_MAX_HOURS,                                                           \
+	 .example = "2000"}
+#define QUOTA_OF                                                                                   \
+	{.name = "poolId", SCHEMA_ID, 0, "of this pool; of all together when absent", "pool"},     \
+	{                                                                                          \
+		.name = "class", SCHEMA_CHOICE, 0, "of this class; of all together when absent",   \
+		CLASSES                                                                            \
+	}
+
+const struct schema_field SCHEMA_QUOTA_CREATE[] = {
+	{.name = "tenantId", SCHEMA_ID, NEEDED, "the tenant that is limited", "ten"},
+	QUOTA_OF,
+	MAX_DEVICES,
+	GPU_HOURS,
+	{.name = "idempotencyKey",
+	 SCHEMA_TEXT,
+	 0,
+	 "asking again with the same key and the same input answers the first result",
+	 "^[ -~]+$",
+	 1,
+	 128,
+	 0,
+	 "3f1c9a52"},
+	END,
+};
+
+const struct schema_field SCHEMA_QUOTA_PATCH[] = {
+	MAX_DEVICES,
+	GPU_HOURS,
+	END,
+};
+
+const struct schema_field SCHEMA_QUOTA_USED[] = {
+	{.name = "devices", SCHEMA_INT, NEEDED, "held now", .example = "6"},
+	{.name = "gpuSeconds",
+	 SCHEMA_INT,
+	 NEEDED,
+	 "metered this month until now",
+	 .example = "864000"},
+	END,
+};
+
+const struct schema_field SCHEMA_QUOTA[] = {
+	{.name = "id", SCHEMA_ID, NEEDED, "its id, never used again", "quo"},
+	FIELD_TENANT,
+	QUOTA_OF,
+	MAX_DEVICES,
+	GPU_HOURS,
+	{.name = "used", SCHEMA_OBJECT, NEEDED, "what is used of it", "QuotaUsed"},
+	{.name = "createdAt", SCHEMA_TIME, NEEDED, "when it was made"},
+	END,
+};
+/* clang-format on */
