@@ -161,8 +161,8 @@ void api_query_add(struct buf *query, const char *name, const char *value)
 	}
 }
 
-bool api_list(struct api *api, const char *path, const char *query, json_t **ret_items,
-	      struct error *error)
+bool api_list_some(struct api *api, const char *path, const char *query, size_t most,
+		   json_t **ret_items, bool *ret_more, struct error *error)
 {
 	CLEANUP(tree) json_t *items = json_array();
 	CLEANUP(free) char *cursor = NULL;
@@ -170,10 +170,12 @@ bool api_list(struct api *api, const char *path, const char *query, json_t **ret
 	for (int page = 0; page < API_MAX_PAGES; page++) {
 		CLEANUP(tree) json_t *answer = NULL;
 		CLEANUP(buf) struct buf url = {0}, all = {0};
+		size_t rest = most - json_array_size(items);
 
 		if (query)
 			buf_add_text(&all, query);
-		buf_printf(&all, "%slimit=%d", all.length ? "&" : "", API_PAGE_SIZE);
+		buf_printf(&all, "%slimit=%zu", all.length ? "&" : "",
+			   rest < API_PAGE_SIZE ? rest : API_PAGE_SIZE);
 		if (cursor)
 			api_query_add(&all, "cursor", cursor);
 		buf_printf(&url, "%s?%s", path, buf_text(&all));
@@ -186,11 +188,20 @@ bool api_list(struct api *api, const char *path, const char *query, json_t **ret
 		json_array_extend(items, more);
 		free(cursor);
 		cursor = mem_strdup(json_string_value(json_object_get(answer, "nextCursor")));
-		if (!cursor) {
+		if (!cursor || json_array_size(items) >= most) {
+			*ret_more = cursor != NULL;
 			*ret_items = TAKE(items);
 			return true;
 		}
 	}
 	return error_set(error, ERROR_RESOURCES_EXHAUSTED, "'%s' has more than %d pages", path,
 			 API_MAX_PAGES);
+}
+
+bool api_list(struct api *api, const char *path, const char *query, json_t **ret_items,
+	      struct error *error)
+{
+	bool more;
+
+	return api_list_some(api, path, query, SIZE_MAX, ret_items, &more, error);
 }

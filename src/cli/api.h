@@ -25,6 +25,10 @@ MUST_CHECK bool api_call(struct api *api, const char *method, const char *path, 
 MUST_CHECK bool api_list(struct api *api, const char *path, const char *query, json_t **ret_items,
 			 struct error *error);
 
+/* At most `most` of them; *ret_more tells that there are more. */
+MUST_CHECK bool api_list_some(struct api *api, const char *path, const char *query, size_t most,
+			      json_t **ret_items, bool *ret_more, struct error *error);
+
 /* For completion: answers that take longer are not worth waiting for. */
 void api_set_timeout(struct api *api, int64_t timeout_ms);
 

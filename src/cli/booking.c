@@ -1,20 +1,11 @@
 #include "cli/booking.h"
-#include "base/duration.h"
 #include "cli/noun.h"
 #include "cli/output.h"
+#include "cli/page.h"
 #include "cli/view.h"
 #include "cli/when.h"
-#include "sys/clock.h"
 
-#include <poll.h>
-#include <signal.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
-
-#define WAIT_FIRST_MS  50
-#define WAIT_MOST_MS   1000
-#define WAIT_TELL_MS   2000  /* until it is worth saying how to stop */
-#define WAIT_OUTAGE_MS 30000 /* a restart of the control plane */
+const char *const BOOKING_SAME[] = {"rack", "block", "nvlinkDomain", NULL};
 
 /* --- the request --- */
 
@@ -89,27 +80,42 @@ static void add_resources(const struct options *options, json_t *body)
 
 static bool add_start(struct cli *cli, json_t *body, struct error *error)
 {
-	const char *text = options_text(cli->options, "at");
+	const char *text = options_text(cli->options, "start");
 	char start[WHEN_SIZE];
 	struct wall time;
 
 	if (!text)
 		return true;
-	if (!when_parse_start(text, "--at", cli->now, &time, error))
+	if (!when_parse_start(text, "--start", cli->now, &time, error))
 		return false;
 	when_format(start, time);
 	tree_set(body, "startAt", tree_string(start));
 	return true;
 }
 
-bool booking_body(struct cli *cli, json_t **ret_body, struct error *error)
+/* --nodes N --same rack: the devices are those of each node (GANG-8). */
+static void add_gang(const struct options *options, json_t *body)
+{
+	const char *same = options_text(options, "same");
+	json_t *gang, *topology;
+
+	if (!options_given(options, "nodes"))
+		return;
+	gang = json_object();
+	tree_set(body, "gang", gang);
+	tree_set(gang, "nodes", json_integer(options_number(options, "nodes", 1)));
+	if (!same)
+		return;
+	topology = json_object();
+	tree_set(gang, "topology", topology);
+	tree_set(topology, "same", tree_string(same));
+}
+
+bool booking_check(struct cli *cli, struct error *error)
 {
 	const struct options *options = cli->options;
-	CLEANUP(tree) json_t *body = json_object();
-	json_t *devices = json_array();
-	const char *tenant, *pool;
+	CLEANUP(tree) json_t *devices = json_array();
 
-	tree_set(body, "devices", devices);
 	if (!read_devices(options, devices, error))
 		return false;
 	if (!options_given(options, "for")) {
@@ -121,14 +127,32 @@ bool booking_body(struct cli *cli, json_t **ret_body, struct error *error)
 		return error_hint(error,
 				  "Say --kubernetes: the node's kubelet offers them to pods.");
 	}
-	if (!add_start(cli, body, error) || !cli_tenant(cli, &tenant, error) ||
-	    !cli_pool(cli, &pool, error))
+	if (options_given(options, "same") && !options_given(options, "nodes")) {
+		error_set(error, ERROR_INVALID_INPUT, "--same needs --nodes");
+		return error_hint(error, "Say how many nodes shall stand together: --nodes 2");
+	}
+	return true;
+}
+
+bool booking_body(struct cli *cli, json_t **ret_body, struct error *error)
+{
+	const struct options *options = cli->options;
+	CLEANUP(tree) json_t *body = json_object();
+	json_t *devices = json_array();
+	const char *tenant, *pool;
+
+	tree_set(body, "devices", devices);
+	if (!read_devices(options, devices, error) || !add_start(cli, body, error) ||
+	    !cli_tenant(cli, &tenant, error) || !cli_pool(cli, &pool, error))
 		return false;
 	tree_set(body, "tenantId", tree_string(tenant));
 	tree_set(body, "poolId", tree_string(pool));
 	tree_set(body, "duration", tree_string(options_text(options, "for")));
 	tree_set(body, "binding", tree_string("kubernetes"));
 	add_resources(options, body);
+	add_gang(options, body);
+	if (options_given(options, "spot"))
+		tree_set(body, "spot", json_true());
 	*ret_body = TAKE(body);
 	return true;
 }
@@ -156,299 +180,38 @@ static void print_fit(struct cli *cli, const json_t *answer, const char *asked)
 	}
 }
 
-static void print_misfit(struct cli *cli, const json_t *answer, const json_t *devices)
+static void print_misfit(struct cli *cli, const json_t *answer, const json_t *body)
 {
-	const char *exact = view_exact(&cli->arena, answer, "firstFitAt");
-	const char *why = view_reasons(&cli->arena, json_object_get(answer, "reasons"), devices);
-	const char *asked = view_devices(&cli->arena, devices);
+	const json_t *reasons = json_object_get(answer, "reasons");
+	CLEANUP(page) struct page page = {0};
+	CLEANUP(buf) struct buf text = {0};
 
-	printf("does not fit now: %s\n", asked);
-	if (exact)
-		printf("  first fit %s (%s)\n", exact,
-		       view_relative(&cli->arena, answer, "firstFitAt", cli->now));
-	if (why)
-		printf("  why not   %s\n", why);
+	printf("does not fit now: %s\n", view_booking(&cli->arena, body));
+	page_line(&page, "first fit", view_when(&cli->arena, answer, "firstFitAt", cli->now));
+	for (size_t i = 0; i < json_array_size(reasons); i++)
+		page_line(&page, i ? "" : "why not",
+			  view_reason(&cli->arena, reasons, i, json_object_get(body, "devices")));
+	page_render(&page, 2, output_width(), &text);
+	output_text(&text);
 }
 
 bool booking_preview(struct cli *cli, const json_t *body, struct error *error)
 {
 	CLEANUP(tree) json_t *answer = NULL;
-	const char *asked = view_devices(&cli->arena, json_object_get(body, "devices"));
 
 	if (!api_call(cli->api, "POST", "/v1/capacity/preview", body, &answer, error))
 		return false;
 	bool fits = json_is_true(json_object_get(answer, "fits"));
 	if (!fits)
 		cli->exit_status = error_exit_status(ERROR_RESOURCES_EXHAUSTED);
+	else
+		cli_would_change(cli); /* when it is asked by reserve --dry-run */
 	if (output_raw(cli, answer))
 		return true;
 	if (fits)
-		print_fit(cli, answer, asked);
+		print_fit(cli, answer, view_booking(&cli->arena, body));
 	else
-		print_misfit(cli, answer, json_object_get(body, "devices"));
+		print_misfit(cli, answer, body);
 	noun_note_simulated(cli, NULL);
-	return true;
-}
-
-/* --- waiting --- */
-
-static bool all_given_back(const json_t *reservation)
-{
-	size_t index;
-	json_t *item;
-
-	json_array_foreach(json_object_get(reservation, "allocations"), index, item)
-	{
-		const char *state = view_text(item, "state");
-		if (!state || (!str_equal(state, "released") && !str_equal(state, "failed")))
-			return false;
-	}
-	return !view_has_condition(reservation, "DevicesHeld");
-}
-
-bool booking_reached(const json_t *reservation, enum booking_goal goal)
-{
-	const char *state = view_text(reservation, "state");
-
-	if (!state)
-		return false;
-	switch (goal) {
-	case BOOKING_ACTIVE:
-		return str_equal(state, "active");
-	case BOOKING_RELEASED:
-		return view_terminal(state) && all_given_back(reservation);
-	}
-	return false;
-}
-
-/* What one wait remembers. */
-struct wait {
-	struct cli *cli;
-	const char *id;
-	enum booking_goal goal;
-	FILE *out; /* where the states go: with the answer, but not into JSON */
-	struct buf shown;
-	struct mono start, last_answer;
-	int64_t pause_ms;
-	int signal_fd;
-	bool told;       /* that Ctrl-C ends the waiting alone */
-	bool fresh_line; /* since that was said */
-};
-
-static void wait_cleanup(struct wait *wait)
-{
-	buf_deinit(&wait->shown);
-	if (wait->signal_fd >= 0)
-		close(wait->signal_fd);
-}
-
-#define HELD "DevicesHeld: " /* its message says enough */
-
-/* The state as one step of the line "pending → placed on node_… → active". */
-static const char *step_text(struct wait *wait, const json_t *reservation)
-{
-	struct arena *arena = &wait->cli->arena;
-	const char *state = view_text(reservation, "state");
-	const char *node = view_nodes(arena, reservation);
-	const char *held = view_conditions(arena, json_object_get(reservation, "conditions"));
-	const char *why = view_reasons(arena, json_object_get(reservation, "reasons"),
-				       json_object_get(reservation, "devices"));
-
-	if (!state)
-		return "?";
-	if (wait->goal == BOOKING_RELEASED && booking_reached(reservation, BOOKING_RELEASED))
-		return "given back";
-	if (wait->goal == BOOKING_ACTIVE && view_starts(arena, reservation, clock_wall()))
-		return arena_printf(arena, "%s%s%s, starts at %s", state, node ? " on " : "",
-				    node ? node : "", view_exact(arena, reservation, "startAt"));
-	if (str_equal(state, "placed") && node)
-		return arena_printf(arena, "placed on %s", node);
-	if (str_equal(state, "pending") && why)
-		return arena_printf(arena, "pending: %s", why);
-	if (view_has_condition(reservation, "DevicesHeld"))
-		return arena_printf(arena, "%s, %s; bcd status there names the pods", state,
-				    held + (str_starts(held, HELD) ? strlen(HELD) : 0));
-	if (wait->goal == BOOKING_RELEASED && view_terminal(state))
-		return arena_printf(arena, "%s, waiting for the node", state);
-	return state;
-}
-
-/* A booking for later has got all it can now. */
-static bool placed_for_later(struct wait *wait, const json_t *reservation)
-{
-	const char *state = view_text(reservation, "state");
-
-	return state && str_equal(state, "placed") &&
-	       view_starts(&wait->cli->arena, reservation, clock_wall());
-}
-
-static void say_how_to_stop(struct wait *wait)
-{
-	if (wait->told || mono_until(wait->start, clock_mono()) < WAIT_TELL_MS)
-		return;
-	wait->told = true;
-	if (wait->shown.length) {
-		fputc('\n', wait->out);
-		fflush(wait->out);
-		wait->fresh_line = true;
-	}
-	output_note("Ctrl-C: %s goes on",
-		    wait->goal == BOOKING_ACTIVE ? "the reservation" : "the release");
-}
-
-static void show_step(struct wait *wait, const json_t *reservation)
-{
-	CLEANUP(free) char *text = mem_strdup(step_text(wait, reservation));
-
-	table_sanitize(text);
-	if (wait->shown.length && str_equal(buf_text(&wait->shown), text))
-		return;
-	if (wait->shown.length && !wait->fresh_line)
-		fprintf(wait->out, " → %s", text);
-	else
-		fprintf(wait->out, "%s  %s", wait->id, text);
-	fflush(wait->out);
-	wait->fresh_line = false;
-	buf_clear(&wait->shown);
-	buf_add_text(&wait->shown, text);
-}
-
-/* Ends the line with a remark in parentheses. */
-static void end_line(struct wait *wait, const char *remark)
-{
-	if (wait->fresh_line)
-		fprintf(wait->out, "%s  %s", wait->id, buf_text(&wait->shown));
-	if (wait->shown.length)
-		fprintf(wait->out, "  (%s)\n", remark);
-	fflush(wait->out);
-}
-
-static void end_line_with_time(struct wait *wait)
-{
-	int64_t ms = mono_until(wait->start, clock_mono());
-	char text[DURATION_TEXT_SIZE];
-
-	if (ms < 10000)
-		snprintf(text, sizeof text, "%lld.%lld s", (long long)ms / 1000,
-			 (long long)ms % 1000 / 100);
-	else
-		duration_format_short(text, ms);
-	end_line(wait, text);
-}
-
-/* Waits a little; false when the person pressed Ctrl-C. */
-static bool pause_a_little(struct wait *wait)
-{
-	struct pollfd poll_fd = {wait->signal_fd, POLLIN, 0};
-	int64_t pause_ms = wait->pause_ms;
-
-	wait->pause_ms = pause_ms * 2 < WAIT_MOST_MS ? pause_ms * 2 : WAIT_MOST_MS;
-	return poll(&poll_fd, 1, (int)pause_ms) <= 0;
-}
-
-static void give_up(struct wait *wait, const char *why)
-{
-	end_line(wait, why);
-	output_note("stopped waiting, %s goes on; see: better-compute reservations show %s",
-		    wait->goal == BOOKING_ACTIVE ? "the reservation" : "the release", wait->id);
-	wait->cli->exit_status = 1;
-}
-
-/* A control plane that restarts is waited for. */
-static bool fetch(struct wait *wait, json_t **ret_reservation, struct error *error)
-{
-	const char *path = arena_printf(&wait->cli->arena, "/v1/reservations/%s", wait->id);
-
-	json_decref(*ret_reservation);
-	*ret_reservation = NULL;
-	if (api_call(wait->cli->api, "GET", path, NULL, ret_reservation, error)) {
-		wait->last_answer = clock_mono();
-		return true;
-	}
-	return error->code == ERROR_UNAVAILABLE &&
-	       mono_until(wait->last_answer, clock_mono()) < WAIT_OUTAGE_MS;
-}
-
-static void refused(struct wait *wait, const json_t *reservation)
-{
-	const char *why = view_reasons(&wait->cli->arena, json_object_get(reservation, "reasons"),
-				       json_object_get(reservation, "devices"));
-
-	end_line_with_time(wait);
-	if (why)
-		output_note("%s", why);
-	wait->cli->exit_status = error_exit_status(ERROR_RESOURCES_EXHAUSTED);
-}
-
-/* One look; *ret_over when there is nothing more to wait for. */
-static bool look(struct wait *wait, json_t **reservation, bool *ret_over, bool *ret_reached,
-		 struct error *error)
-{
-	if (!fetch(wait, reservation, error)) {
-		end_line(wait, "lost");
-		return false;
-	}
-	*ret_over = false;
-	if (!*reservation)
-		return true;
-	show_step(wait, *reservation);
-	*ret_reached = booking_reached(*reservation, wait->goal) ||
-		       (wait->goal == BOOKING_ACTIVE && placed_for_later(wait, *reservation));
-	const char *state = view_text(*reservation, "state");
-	bool never = !*ret_reached && wait->goal == BOOKING_ACTIVE && state && view_terminal(state);
-	*ret_over = *ret_reached || never;
-	if (*ret_reached)
-		end_line_with_time(wait);
-	else if (never)
-		refused(wait, *reservation);
-	return true;
-}
-
-static void wait_init(struct wait *wait, struct cli *cli, const char *id, enum booking_goal goal)
-{
-	bool table = cli->output == CLI_TABLE || cli->output == CLI_WIDE;
-	sigset_t signals;
-
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
-	*wait = (struct wait){
-		.cli = cli,
-		.id = id,
-		.goal = goal,
-		.out = table ? stdout : stderr,
-		.start = clock_mono(),
-		.last_answer = clock_mono(),
-		.pause_ms = WAIT_FIRST_MS,
-		.signal_fd = signalfd(-1, &signals, SFD_CLOEXEC),
-	};
-}
-
-bool booking_wait(struct cli *cli, const char *id, enum booking_goal goal, json_t **ret_reservation,
-		  bool *ret_reached, struct error *error)
-{
-	int64_t timeout = options_number(cli->options, "timeout", INT64_MAX);
-	CLEANUP(tree) json_t *reservation = NULL;
-	CLEANUP(wait) struct wait wait;
-	bool over = false, reached = false;
-
-	wait_init(&wait, cli, id, goal);
-	for (;;) {
-		if (!look(&wait, &reservation, &over, &reached, error))
-			return false;
-		if (over)
-			break;
-		say_how_to_stop(&wait);
-		if (mono_until(wait.start, clock_mono()) >= timeout) {
-			give_up(&wait, "timed out");
-			break;
-		}
-		if (!pause_a_little(&wait)) {
-			give_up(&wait, "interrupted");
-			break;
-		}
-	}
-	*ret_reached = reached;
-	*ret_reservation = TAKE(reservation);
 	return true;
 }

@@ -11,6 +11,10 @@
 #define BOOKING_MIN_MS      (INT64_C(60) * 1000)          /* RES-49: one minute */
 #define BOOKING_MAX_MS      (INT64_C(366) * 86400 * 1000) /* RES-49: 366 days */
 
+#define BOOKING_MAX_NODES 1024
+
+extern const char *const BOOKING_SAME[]; /* topologies of a gang (GANG-8) */
+
 /* Rows of the flags; put them into the command's table. */
 #define BOOKING_OPTIONS                                                                              \
 	{"gpus", 0, OPTION_NUMBER, "N", "whole GPUs", 1, BOOKING_MAX_DEVICES, NULL},                 \
@@ -25,7 +29,25 @@
 		 BOOKING_MIN_MS,                                                                     \
 		 BOOKING_MAX_MS,                                                                     \
 		 NULL},                                                                              \
-		{"at", 0, OPTION_TEXT, "TIME", "start then: RFC 3339, or 8h from now", 0, 0, NULL},  \
+		{"start", 0, OPTION_TEXT, "TIME", "start then: RFC 3339, or 8h from now",            \
+		 0,       0, NULL},                                                                  \
+		{"nodes",                                                                            \
+		 0,                                                                                  \
+		 OPTION_NUMBER,                                                                      \
+		 "N",                                                                                \
+		 "a gang: the same on each of N nodes, all or none",                                 \
+		 1,                                                                                  \
+		 BOOKING_MAX_NODES,                                                                  \
+		 NULL},                                                                              \
+		{"same",                                                                             \
+		 0,                                                                                  \
+		 OPTION_TEXT,                                                                        \
+		 "WHAT",                                                                             \
+		 "the gang's nodes share a rack, block or nvlinkDomain",                             \
+		 0,                                                                                  \
+		 0,                                                                                  \
+		 BOOKING_SAME},                                                                      \
+		{"spot", 0, OPTION_FLAG, NULL, "may be taken away; spot nodes will do", 0, 0, NULL}, \
 		{"kubernetes", 0, OPTION_FLAG, NULL, "give them to the node's kubelet", 0, 0, NULL}, \
 		{"cpus", 0,       OPTION_NUMBER, "C", "host CPUs (default: the devices' share)",     \
 		 1,      1 << 20, NULL},                                                             \
@@ -35,6 +57,20 @@
 	{                                                                                            \
 		"pool", 0, OPTION_TEXT, "POOL", "book in this pool", 0, 0, NULL                      \
 	}
+
+/* The flags of waiting; `goal` says until when. */
+#define BOOKING_WAIT_OPTIONS(goal)                                                                 \
+	{"wait", 'w', OPTION_FLAG, NULL, goal, 0, 0, NULL},                                        \
+	{                                                                                          \
+		"timeout", 0, OPTION_DURATION, "D",                                                \
+			"wait no longer than this (default: no limit)", 1000, BOOKING_MAX_MS, NULL \
+	}
+
+/* --timeout means nothing without --wait. */
+MUST_CHECK bool booking_check_wait(struct cli *cli, struct error *error);
+
+/* What can be said of the flags without a control plane: a check of the command's row. */
+MUST_CHECK bool booking_check(struct cli *cli, struct error *error);
 
 /* The body of POST /v1/reservations and /v1/capacity/preview, a new reference. */
 MUST_CHECK bool booking_body(struct cli *cli, json_t **ret_body, struct error *error);

@@ -12,18 +12,16 @@ static const struct table_column COLUMNS[] = {
 static void print_items(struct cli *cli, const json_t *items)
 {
 	static const char *const NUMBERS[] = {"total", "free", "booked", "unhealthy", "nodes"};
-	CLEANUP(tree) json_t *pools = noun_pool_names(cli);
 	CLEANUP(table) struct table table;
+	CLEANUP(noun_view) struct noun_view view = {.cli = cli};
 	size_t index;
 	json_t *item;
 
 	table_init(&table, COLUMNS, ARRAY_SIZE(COLUMNS));
 	json_array_foreach(items, index, item)
 	{
-		const char *id = view_text(item, "poolId"), *class = view_text(item, "class");
-		const char *profile = view_text(item, "profile");
-		const char *name = id ? view_text(pools, id) : NULL;
-		table_cell(&table, name ? name : id);
+		const char *class = view_text(item, "class"), *profile = view_text(item, "profile");
+		table_cell(&table, noun_view_name(&view, NOUN_POOL, item, "poolId"));
 		table_cellf(&table, "%s%s%s", class ? class : "?", profile ? " " : "",
 			    profile ? profile : "");
 		for (size_t i = 0; i < ARRAY_SIZE(NUMBERS); i++)
@@ -74,12 +72,18 @@ static bool no_booking_options(const struct options *options, struct error *erro
 	return true;
 }
 
+static bool check(struct cli *cli, struct error *error)
+{
+	return options_given(cli->options, "preview") ? booking_check(cli, error)
+						      : no_booking_options(cli->options, error);
+}
+
 static bool capacity(struct cli *cli, struct error *error)
 {
 	CLEANUP(tree) json_t *body = NULL;
 
 	if (!options_given(cli->options, "preview"))
-		return no_booking_options(cli->options, error) && list(cli, error);
+		return list(cli, error);
 	return booking_body(cli, &body, error) && booking_preview(cli, body, error);
 }
 
@@ -99,6 +103,7 @@ const struct command CAPACITY_COMMANDS[] = {
 			"is 3 when it does not fit now.",
 		.example = "better-compute capacity\n"
 			   "better-compute capacity --preview --gpus 2 --for 8h --kubernetes\n",
+		.check = check,
 		.run = capacity,
 	},
 	{0},

@@ -7,26 +7,6 @@
 
 #define INPUT_MAX_SIZE ((size_t)1 << 20) /* as the API takes */
 
-static bool given(const struct cli *cli, unsigned flag, const char *name)
-{
-	return cli->command->flags & flag && options_given(cli->options, name);
-}
-
-bool cli_change(struct cli *cli, const char *method, const char *path, json_t *body,
-		json_t **ret_answer, struct error *error)
-{
-	if (given(cli, COMMAND_CREATES, "idempotency-key"))
-		tree_set(body, "idempotencyKey",
-			 tree_string(options_text(cli->options, "idempotency-key")));
-	if (given(cli, COMMAND_CHANGES, "dry-run")) {
-		CLEANUP(free) char *text = body ? json_dumps(body, JSON_INDENT(2)) : NULL;
-		printf("would send %s %s%s%s\n", method, path, text ? "\n" : "", text ? text : "");
-		*ret_answer = NULL;
-		return true;
-	}
-	return api_call(cli->api, method, path, body, ret_answer, error);
-}
-
 static const char *option_or_null(const struct cli *cli, const char *name)
 {
 	for (size_t i = 0; i < cli->options->count; i++) {
@@ -98,24 +78,6 @@ bool cli_pool(struct cli *cli, const char **ret_id, struct error *error)
 	       only_pool(cli, pools, ret_id, error);
 }
 
-bool cli_write_secret(const char *path, const char *secret, bool force, struct error *error)
-{
-	CLEANUP(buf) struct buf line = {0};
-
-	buf_printf(&line, "%s\n", secret);
-	bool ok = force ? durable_replace(path, line.data, line.length, 0600, error)
-			: durable_create(path, line.data, line.length, 0600, error);
-	buf_wipe(&line);
-	if (!ok && error->code == ERROR_CONFLICT)
-		error_hint(error, "Name another file, or add --force to replace it.");
-	return ok;
-}
-
-bool cli_exists(const char *path)
-{
-	return durable_stamp(path).exists;
-}
-
 static bool read_stdin(struct buf *content, struct error *error)
 {
 	char chunk[4096];
@@ -130,20 +92,48 @@ static bool read_stdin(struct buf *content, struct error *error)
 	return ferror(stdin) ? error_os(error, "read standard input") : true;
 }
 
+bool cli_read(const char *path, struct buf *ret_content, struct error *error)
+{
+	return str_equal(path, "-") ? read_stdin(ret_content, error)
+				    : durable_read(path, INPUT_MAX_SIZE, ret_content, error);
+}
+
 bool cli_read_json(const char *path, json_t **ret_object, struct error *error)
 {
 	CLEANUP(buf) struct buf content = {0};
 	CLEANUP(tree) json_t *root = NULL;
-	bool from_stdin = str_equal(path, "-");
 
-	if (from_stdin ? !read_stdin(&content, error)
-		       : !durable_read(path, INPUT_MAX_SIZE, &content, error))
-		return false;
-	if (!tree_parse(content.data, content.length, INPUT_MAX_SIZE, from_stdin ? "stdin" : path,
-			&root, error))
+	if (!cli_read(path, &content, error) ||
+	    !tree_parse(content.data, content.length, INPUT_MAX_SIZE,
+			str_equal(path, "-") ? "stdin" : path, &root, error))
 		return false;
 	if (!json_is_object(root))
 		return error_set(error, ERROR_INVALID_INPUT, "'%s' is not a JSON object", path);
 	*ret_object = TAKE(root);
 	return true;
+}
+
+static bool exists(const char *path, struct error *error)
+{
+	error_set(error, ERROR_CONFLICT, "'%s' exists", path);
+	return error_hint(error, "Name another file, or add --force to replace it.");
+}
+
+bool cli_check_out(struct cli *cli, struct error *error)
+{
+	const char *path = options_text(cli->options, "out");
+
+	return !path || options_given(cli->options, "force") || durable_absent(path) ||
+	       exists(path, error);
+}
+
+bool cli_write_out(struct cli *cli, const void *data, size_t length, mode_t mode,
+		   struct error *error)
+{
+	const char *path = options_text(cli->options, "out");
+
+	if (options_given(cli->options, "force"))
+		return durable_replace(path, data, length, mode, error);
+	return durable_create(path, data, length, mode, error) ||
+	       (error->code == ERROR_CONFLICT && exists(path, error));
 }

@@ -34,21 +34,29 @@ struct cli {
 	int exit_status; /* of a run that returns true; 0 unless the command says otherwise */
 };
 
+#define CLI_EXIT_CHANGES 6
+
 /* Sends a change and gives its answer, a new reference; with --dry-run says what would be sent, and
- * the answer is NULL. --idempotency-key goes into `body` (borrowed, may be NULL). */
+ * for a PATCH what would change, and the answer is NULL. --idempotency-key goes into `body`
+ * (borrowed, may be NULL). (change.c) */
 MUST_CHECK bool cli_change(struct cli *cli, const char *method, const char *path, json_t *body,
 			   json_t **ret_answer, struct error *error);
+bool cli_is_dry(const struct cli *cli);
+/* A dry run found something to change: exit status 6 with --exit-code. */
+void cli_would_change(struct cli *cli);
 
 /* The tenant to act for: --tenant, the context's, or the key's own. */
 MUST_CHECK bool cli_tenant(struct cli *cli, const char **ret_id, struct error *error);
 /* The pool: --pool, the context's, or the only one there is. */
 MUST_CHECK bool cli_pool(struct cli *cli, const char **ret_id, struct error *error);
 
-/* Writes a secret to a new file (0600); CONFLICT when it exists, unless `force`. */
-MUST_CHECK bool cli_write_secret(const char *path, const char *secret, bool force,
-				 struct error *error);
-
-bool cli_exists(const char *path);
-
-/* The JSON object in a file, or on stdin for "-". A new reference. */
+/* A file's content, or all of stdin for "-"; at most what the API takes. */
+MUST_CHECK bool cli_read(const char *path, struct buf *ret_content, struct error *error);
+/* The JSON object in it: a new reference. */
 MUST_CHECK bool cli_read_json(const char *path, json_t **ret_object, struct error *error);
+
+/* --out FILE: before anything is made (a check of the row), CONFLICT when it exists, without
+ * --force; then written whole. */
+MUST_CHECK bool cli_check_out(struct cli *cli, struct error *error);
+MUST_CHECK bool cli_write_out(struct cli *cli, const void *data, size_t length, mode_t mode,
+			      struct error *error);

@@ -39,6 +39,8 @@ static const struct option CREATES_OPTIONS[] = {
 
 static const struct option CHANGES_OPTIONS[] = {
 	{"dry-run", 0, OPTION_FLAG, NULL, "say what would be done, change nothing", 0, 0, NULL},
+	{"exit-code", 0, OPTION_FLAG, NULL, "with --dry-run: 6 when something would change", 0, 0,
+	 NULL},
 	{0},
 };
 
@@ -173,6 +175,8 @@ static enum cli_output read_output(const struct cli *cli)
 
 static bool run(struct cli *cli, struct error *error)
 {
+	if (cli->command->check && !cli->command->check(cli, error))
+		return false;
 	if (cli->command->flags & COMMAND_API) {
 		if (!context_load(cli->options, &cli->arena, &cli->context, error))
 			return false;

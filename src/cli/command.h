@@ -4,8 +4,8 @@
  * A command is "noun verb" ("pools create") or a single word ("reserve"; verb NULL). A row marked
  * COMMAND_DEFAULT is also what its noun alone means. To add a command: one row and one function.
  * Flow      command_main() finds the row, reads argv by its options, runs it, prints the error it
- *           left, and returns the exit status (ux: 0 done, 1 failed, 2 usage, 3 refused, 4 not
- *           reachable, 5 not allowed).
+ *           left, and returns the exit status (0 done, 1 failed, 2 usage, 3 refused, 4 not
+ *           reachable, 5 not allowed, 6 changes found).
  * Pure      command_find, command_tables, command_name.
  */
 #pragma once
@@ -20,23 +20,26 @@ enum command_flags {
 	COMMAND_DAILY = 1 << 1,   /* shown when no command is given */
 	COMMAND_HIDDEN = 1 << 2,  /* not in help */
 	COMMAND_CREATES = 1 << 3, /* takes --idempotency-key */
-	COMMAND_CHANGES = 1 << 4, /* takes --dry-run */
+	COMMAND_CHANGES = 1 << 4, /* takes --dry-run, --exit-code */
 	COMMAND_ASKS = 1 << 5,    /* takes --yes */
 	COMMAND_API = 1 << 6,     /* speaks to the API: takes --state, --api, --key-file, ... */
 	COMMAND_CONTEXT = 1 << 7, /* takes the same, but speaks to nobody */
 	COMMAND_OUTPUT = 1 << 8,  /* takes -o */
 };
 
-/* What an operand names, for completion with what is there now. */
-enum command_names {
-	COMMAND_NAMES_NONE,
-	COMMAND_NAMES_TENANTS,
-	COMMAND_NAMES_SITES,
-	COMMAND_NAMES_POOLS,
-	COMMAND_NAMES_NODES,
-	COMMAND_NAMES_JOIN_TOKENS,
-	COMMAND_NAMES_RESERVATIONS,
-	COMMAND_NAMES_KEYS,
+/* The things the API keeps (noun.h): what a command is about, and what its operands name. */
+enum noun_kind {
+	NOUN_NONE,
+	NOUN_TENANT,
+	NOUN_SITE,
+	NOUN_POOL,
+	NOUN_JOIN_TOKEN,
+	NOUN_NODE,
+	NOUN_RESERVATION,
+	NOUN_KEY,
+	NOUN_QUOTA,
+	NOUN_SECRET,
+	NOUN_COUNT,
 };
 
 struct cli;
@@ -49,11 +52,12 @@ struct command {
 	const char *summary;            /* one line, lower case, no full stop */
 	const char *operands;           /* such as "ID..."; NULL for none */
 	int min_operands, max_operands; /* max COMMAND_MANY: any number */
-	enum command_names names;       /* what the operands name */
+	enum noun_kind names;           /* what it is about, and what the first operand names */
 	unsigned flags;                 /* of enum command_flags */
 	const struct option *options;   /* its own; NULL for none */
 	const char *more;               /* further paragraphs of help; NULL for none */
 	const char *example;            /* whole lines that work, one a line, without a prompt */
+	command_fn *check; /* what can be refused before a control plane is looked for; NULL */
 	command_fn *run;
 };
 

@@ -15,7 +15,12 @@ extern const struct command JOIN_TOKEN_COMMANDS[];  /* join_tokens.c */
 extern const struct command SITE_COMMANDS[];        /* sites.c */
 extern const struct command TENANT_COMMANDS[];      /* tenants.c */
 extern const struct command KEY_COMMANDS[];         /* keys.c, whoami too */
+extern const struct command QUOTA_COMMANDS[];       /* quotas.c */
+extern const struct command SECRET_COMMANDS[];      /* secrets.c */
+extern const struct command USAGE_COMMANDS[];       /* usage.c: usage, meter */
+extern const struct command AUDIT_COMMANDS[];       /* audit.c */
 extern const struct command EVENT_COMMANDS[];       /* events.c */
 extern const struct command CONFIG_COMMANDS[];      /* config.c */
 extern const struct command COMPLETION_COMMANDS[];  /* completion.c */
+extern const struct command ABOUT_COMMANDS[];       /* about.c: version, openapi */
 extern const struct command HELP_COMMANDS[];        /* help.c */

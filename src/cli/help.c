@@ -5,18 +5,18 @@
 #define HELP_NAME_WIDTH 26
 #define HELP_TEXT_WIDTH 88
 
-static const char ABOUT[] =
+const char HELP_ABOUT[] =
 	"better-compute lends GPUs to Kubernetes nodes by reservation, and takes them back.\n";
 
-static const char CONTEXT_HELP[] =
+const char HELP_CONTEXT[] =
 	"The control plane is named by --state DIR or --api URL, else by BETTER_COMPUTE_STATE or "
 	"BETTER_COMPUTE_API (with BETTER_COMPUTE_KEY_FILE), else by ./.better-compute if it is "
 	"yours, else by ~/.config/better-compute/config.toml. "
 	"better-compute config show --origin tells which.";
 
-static const char EXIT_HELP[] =
+const char HELP_EXIT[] =
 	"0 done, 1 failed, 2 wrong usage, 3 refused by a rule (conflict, no capacity), "
-	"4 not reachable, 5 not allowed.";
+	"4 not reachable, 5 not allowed, 6 changes found (with --exit-code only).";
 
 static void summary_line(struct buf *out, const struct command *command)
 {
@@ -41,14 +41,13 @@ static void summaries(struct buf *out, const struct command_set *set, unsigned w
 	}
 }
 
-/* One paragraph, broken between words. */
-static void wrapped(struct buf *out, const char *text)
+void help_paragraph(struct buf *out, const char *text, size_t width)
 {
 	size_t column = 0;
 
 	while (*text) {
 		size_t length = strcspn(text, " \n");
-		if (column > 0 && column + 1 + length > HELP_TEXT_WIDTH) {
+		if (column > 0 && column + 1 + length > width) {
 			buf_add_char(out, '\n');
 			column = 0;
 		}
@@ -63,7 +62,7 @@ static void wrapped(struct buf *out, const char *text)
 
 void help_daily(struct buf *out, const struct command_set *set)
 {
-	buf_printf(out, "%s\n", ABOUT);
+	buf_printf(out, "%s\n", HELP_ABOUT);
 	summaries(out, set, COMMAND_DAILY);
 	buf_add_text(out, "\nAll commands: better-compute help. One: better-compute help pools "
 			  "create.\n");
@@ -71,15 +70,15 @@ void help_daily(struct buf *out, const struct command_set *set)
 
 void help_all(struct buf *out, const struct command_set *set)
 {
-	buf_printf(out, "%s\n", ABOUT);
+	buf_printf(out, "%s\n", HELP_ABOUT);
 	summaries(out, set, 0);
 	buf_add_char(out, '\n');
-	wrapped(out, CONTEXT_HELP);
+	help_paragraph(out, HELP_CONTEXT, HELP_TEXT_WIDTH);
 	buf_add_text(out, "\nExit status:\n");
-	wrapped(out, EXIT_HELP);
+	help_paragraph(out, HELP_EXIT, HELP_TEXT_WIDTH);
 }
 
-static void usage_line(struct buf *out, const struct command *command)
+void help_usage(struct buf *out, const struct command *command)
 {
 	buf_add_text(out, "better-compute ");
 	command_name(out, command);
@@ -88,7 +87,7 @@ static void usage_line(struct buf *out, const struct command *command)
 	buf_add_text(out, " [OPTIONS]");
 }
 
-static void example_lines(struct buf *out, const struct command *command, const char *indent)
+void help_example(struct buf *out, const struct command *command, const char *indent)
 {
 	for (const char *line = command->example; *line;) {
 		size_t length = strcspn(line, "\n");
@@ -102,123 +101,18 @@ void help_command(struct buf *out, const struct command *command)
 	const struct option *tables[COMMAND_MAX_TABLES];
 	size_t count = command_tables(command, tables);
 
-	usage_line(out, command);
+	help_usage(out, command);
 	buf_printf(out, "\n\n  %s%s\n", command->summary,
 		   command->flags & COMMAND_DEFAULT ? " (what the noun alone means)" : "");
 	if (command->more) {
 		buf_add_char(out, '\n');
-		wrapped(out, command->more);
+		help_paragraph(out, command->more, HELP_TEXT_WIDTH);
 	}
 	buf_add_text(out, "\nOptions:\n");
 	for (size_t i = 0; i < count; i++)
 		options_help(out, tables[i]);
 	buf_add_text(out, "\nExample:\n");
-	example_lines(out, command, "  ");
-}
-
-/* Text for man(7): no line may begin with a dot or quote, backslashes and dashes stand as such. */
-static void man_text(struct buf *out, const char *text)
-{
-	bool line_start = true;
-
-	for (; *text; text++) {
-		if (line_start && (*text == '.' || *text == '\''))
-			buf_add_text(out, "\\&");
-		if (*text == '-')
-			buf_add_text(out, "\\-");
-		else if (*text == '\\')
-			buf_add_text(out, "\\e");
-		else
-			buf_add_char(out, *text);
-		line_start = *text == '\n';
-	}
-}
-
-static void man_option(struct buf *out, const struct option *row)
-{
-	buf_add_text(out, ".TP\n\\fB");
-	if (row->letter)
-		buf_printf(out, "\\-%c\\fR, \\fB", row->letter);
-	buf_add_text(out, "\\-\\-");
-	man_text(out, row->name);
-	buf_add_text(out, "\\fR");
-	if (row->value)
-		buf_printf(out, " \\fI%s\\fR", row->value);
-	buf_add_char(out, '\n');
-	man_text(out, row->help);
-	buf_add_char(out, '\n');
-}
-
-static void man_command(struct buf *out, const struct command *command)
-{
-	CLEANUP(buf) struct buf usage = {0}, example = {0};
-
-	usage_line(&usage, command);
-	buf_add_text(out, ".SS \"");
-	man_text(out, buf_text(&usage));
-	buf_add_text(out, "\"\n");
-	man_text(out, command->summary);
-	buf_add_text(out, ".\n");
-	if (command->more) {
-		buf_add_text(out, ".PP\n");
-		man_text(out, command->more);
-		buf_add_char(out, '\n');
-	}
-	for (const struct option *row = command->options; row && row->name; row++)
-		man_option(out, row);
-	example_lines(&example, command, "");
-	buf_add_text(out, ".PP\n.nf\n.RS\n");
-	man_text(out, buf_text(&example));
-	buf_add_text(out, ".RE\n.fi\n");
-}
-
-void help_man(struct buf *out, const struct command_set *set)
-{
-	buf_printf(out, ".TH BETTER\\-COMPUTE 1 \"\" \"better\\-compute %s\"\n", BC_VERSION);
-	buf_add_text(out, ".SH NAME\nbetter\\-compute \\- lend GPUs to Kubernetes nodes by "
-			  "reservation, and take them back\n.SH SYNOPSIS\n"
-			  "\\fBbetter\\-compute\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n"
-			  ".SH COMMANDS\n");
-	for (size_t i = 0; i < set->table_count; i++) {
-		for (const struct command *row = set->tables[i]; row->noun; row++) {
-			if (!(row->flags & COMMAND_HIDDEN))
-				man_command(out, row);
-		}
-	}
-	buf_add_text(out, ".SH WHICH CONTROL PLANE\n");
-	man_text(out, CONTEXT_HELP);
-	buf_add_text(out, "\n.SH EXIT STATUS\n");
-	man_text(out, EXIT_HELP);
-	buf_add_char(out, '\n');
-}
-
-static void markdown_command(struct buf *out, const struct command *command)
-{
-	const struct option *tables[COMMAND_MAX_TABLES];
-	size_t count = command_tables(command, tables);
-
-	buf_add_text(out, "\n## ");
-	command_name(out, command);
-	buf_printf(out, "\n\n%s.%s%s\n\n```\n", command->summary, command->more ? " " : "",
-		   command->more ? command->more : "");
-	usage_line(out, command);
-	buf_add_char(out, '\n');
-	for (size_t i = 0; i < count; i++)
-		options_help(out, tables[i]);
-	buf_add_text(out, "```\n\nExample:\n\n```\n");
-	example_lines(out, command, "");
-	buf_add_text(out, "```\n");
-}
-
-void help_markdown(struct buf *out, const struct command_set *set)
-{
-	buf_printf(out, "# better-compute\n\n%s\nExit status: %s\n", CONTEXT_HELP, EXIT_HELP);
-	for (size_t i = 0; i < set->table_count; i++) {
-		for (const struct command *row = set->tables[i]; row->noun; row++) {
-			if (!(row->flags & COMMAND_HIDDEN))
-				markdown_command(out, row);
-		}
-	}
+	help_example(out, command, "  ");
 }
 
 void help_print_daily(const struct command_set *set)
@@ -283,16 +177,18 @@ static bool run_help(struct cli *cli, struct error *error)
 		help_man(&text, cli->set);
 	else if (format && str_equal(format, "markdown"))
 		help_markdown(&text, cli->set);
+	else if (format && str_equal(format, "json"))
+		help_json(&text, cli->set);
 	else
 		help_all(&text, cli->set);
 	output_text(&text);
 	return true;
 }
 
-static const char *const FORMATS[] = {"text", "man", "markdown", NULL};
+static const char *const FORMATS[] = {"text", "man", "markdown", "json", NULL};
 
 static const struct option HELP_OPTIONS[] = {
-	{"format", 0, OPTION_TEXT, "FORMAT", "of all commands: text, man or markdown", 0, 0,
+	{"format", 0, OPTION_TEXT, "FORMAT", "of all commands: text, man, markdown or json", 0, 0,
 	 FORMATS},
 	{0},
 };

@@ -1,76 +1,75 @@
 #include "cli/commands.h"
-#include "cli/noun.h"
-#include "cli/output.h"
-#include "cli/view.h"
+#include "cli/secret.h"
+#include "cli/verb.h"
 
-static bool hand_over(struct cli *cli, json_t *answer, struct error *error)
+#define OVERLAP_MAX_MS (INT64_C(30) * 86400 * 1000)
+
+static bool check_create(struct cli *cli, struct error *error)
 {
-	const char *path = options_text(cli->options, "out"), *key = view_text(answer, "key");
-
-	if (!key)
-		return error_set(error, ERROR_INTERNAL, "the answer holds no key");
-	if (!path) {
-		noun_print(cli, answer);
-		if (cli->output == CLI_TABLE || cli->output == CLI_WIDE)
-			output_note("the key is shown this once; --out FILE keeps it off the "
-				    "terminal");
-		return true;
+	if (!options_given(cli->options, "role")) {
+		error_set(error, ERROR_INVALID_INPUT, "--role is needed");
+		return error_hint(error, "Say what it may do: --role operator, owner, user or "
+					 "viewer");
 	}
-	if (!cli_write_secret(path, key, options_given(cli->options, "force"), error)) {
-		const char *id = view_text(answer, "id");
-		return error_hint(error,
-				  "The key is lost. Revoke it: better-compute keys revoke %s",
-				  id ? id : "ID");
-	}
-	json_object_del(answer, "key");
-	noun_print(cli, answer);
-	return true;
+	return cli_check_out(cli, error);
 }
 
 static bool create(struct cli *cli, struct error *error)
 {
-	const struct options *options = cli->options;
 	CLEANUP(tree) json_t *body = json_object(), *answer = NULL;
-	const char *tenant, *path = options_text(options, "out");
+	const char *tenant;
 
-	if (!options_given(options, "role"))
-		return error_set(error, ERROR_INVALID_INPUT, "--role is needed");
-	if (path && !options_given(options, "force") && cli_exists(path)) {
-		error_set(error, ERROR_CONFLICT, "'%s' exists", path);
-		return error_hint(error, "Name another file, or add --force to replace it.");
-	}
 	if (!cli_tenant(cli, &tenant, error))
 		return false;
 	tree_set(body, "tenantId", tree_string(tenant));
-	tree_set(body, "role", tree_string(options_text(options, "role")));
-	tree_set(body, "name", tree_string(options->operands[0]));
+	verb_add_text(cli, body, "role", "role");
+	tree_set(body, "name", tree_string(cli->options->operands[0]));
 	if (!cli_change(cli, "POST", "/v1/keys", body, &answer, error))
 		return false;
-	return !answer || hand_over(cli, answer, error);
+	return !answer || secret_hand_over(cli, answer, "key", error);
 }
 
-static bool list(struct cli *cli, struct error *error)
+static bool update(struct cli *cli, struct error *error)
 {
-	return noun_list(cli, NOUN_KEY, NULL, error);
+	CLEANUP(tree) json_t *body = json_object();
+
+	verb_add_text(cli, body, "name", "name");
+	verb_add_text(cli, body, "role", "role");
+	return verb_patch(cli, body, "Give --name NAME or --role ROLE.", error);
+}
+
+static bool rotate(struct cli *cli, struct error *error)
+{
+	CLEANUP(tree) json_t *body = json_object(), *answer = NULL;
+	const char *id, *overlap = options_text(cli->options, "overlap");
+
+	if (!verb_id(cli, &id, error))
+		return false;
+	verb_add_text(cli, body, "overlap", "overlap");
+	if (!verb_confirm(cli,
+			  overlap ? arena_printf(&cli->arena,
+						 "rotating %s makes a new secret; the old one ends "
+						 "in %s",
+						 id, overlap)
+				  : arena_printf(&cli->arena,
+						 "rotating %s makes a new secret; the old one ends "
+						 "at once, for whoever uses it",
+						 id),
+			  error) ||
+	    !verb_send(cli, id, "rotate", body, &answer, error))
+		return false;
+	return !answer || secret_hand_over(cli, answer, "key", error);
 }
 
 static bool revoke(struct cli *cli, struct error *error)
 {
-	CLEANUP(tree) json_t *answer = NULL;
 	const char *id;
 
-	if (!noun_resolve(cli, NOUN_KEY, cli->options->operands[0], &id, error))
-		return false;
-	const char *question =
-		arena_printf(&cli->arena, "revoking %s locks out whoever uses it", id);
-	if (!options_given(cli->options, "dry-run") && !output_confirm(cli, question, error))
-		return false;
-	if (!cli_change(cli, "POST", arena_printf(&cli->arena, "/v1/keys/%s/revoke", id), NULL,
-			&answer, error))
-		return false;
-	if (answer)
-		noun_print(cli, answer);
-	return true;
+	return verb_id(cli, &id, error) &&
+	       verb_confirm(cli,
+			    arena_printf(&cli->arena, "revoking %s locks out whoever uses it", id),
+			    error) &&
+	       verb_act(cli, id, "revoke", NULL, error);
 }
 
 static bool whoami(struct cli *cli, struct error *error)
@@ -85,12 +84,27 @@ static bool whoami(struct cli *cli, struct error *error)
 
 static const char *const ROLES[] = {"operator", "owner", "user", "viewer", NULL};
 
+#define ROLE {"role", 0, OPTION_TEXT, "ROLE", "operator, owner, user or viewer", 0, 0, ROLES}
+
 static const struct option CREATE_OPTIONS[] = {
-	{"role", 0, OPTION_TEXT, "ROLE", "operator, owner, user or viewer", 0, 0, ROLES},
+	ROLE,
 	{"tenant", 0, OPTION_TEXT, "TENANT", "whose key it is", 0, 0, NULL},
-	{"out", 0, OPTION_TEXT, "FILE", "write the key there (0600), not to the terminal", 0, 0,
-	 NULL},
-	{"force", 0, OPTION_FLAG, NULL, "replace FILE if it exists", 0, 0, NULL},
+	SECRET_OUT_OPTIONS("key"),
+	{0},
+};
+
+static const struct option UPDATE_OPTIONS[] = {
+	{"name", 0, OPTION_TEXT, "NAME", "its new name", 0, 0, NULL},
+	ROLE,
+	{0},
+};
+
+static const struct option ROTATE_OPTIONS[] = {
+	{"overlap", 0, OPTION_DURATION, "D",
+	 "the old secret stays good this long (default: ends at "
+	 "once)",
+	 1000, OVERLAP_MAX_MS, NULL},
+	SECRET_OUT_OPTIONS("key"),
 	{0},
 };
 
@@ -99,9 +113,10 @@ const struct command KEY_COMMANDS[] = {
 		.noun = "keys",
 		.verb = "list",
 		.summary = "list the API keys (never the secret itself)",
+		.names = NOUN_KEY,
 		.flags = COMMAND_DEFAULT | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute keys\n",
-		.run = list,
+		.run = verb_list,
 	},
 	{
 		.noun = "keys",
@@ -110,12 +125,55 @@ const struct command KEY_COMMANDS[] = {
 		.operands = "NAME",
 		.min_operands = 1,
 		.max_operands = 1,
+		.names = NOUN_KEY,
 		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = CREATE_OPTIONS,
 		.more = "operator: everything; owner: all of the tenant; user: reservations; "
 			"viewer: reads.",
 		.example = "better-compute keys create ci --role user --out ci.key\n",
+		.check = check_create,
 		.run = create,
+	},
+	{
+		.noun = "keys",
+		.verb = "show",
+		.summary = "show one API key's role and state",
+		.operands = "KEY",
+		.min_operands = 1,
+		.max_operands = 1,
+		.names = NOUN_KEY,
+		.flags = COMMAND_API | COMMAND_OUTPUT,
+		.example = "better-compute keys show ci\n",
+		.run = verb_show,
+	},
+	{
+		.noun = "keys",
+		.verb = "update",
+		.summary = "rename an API key, or change what it may do",
+		.operands = "KEY",
+		.min_operands = 1,
+		.max_operands = 1,
+		.names = NOUN_KEY,
+		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
+		.options = UPDATE_OPTIONS,
+		.example = "better-compute keys update ci --role viewer\n",
+		.run = update,
+	},
+	{
+		.noun = "keys",
+		.verb = "rotate",
+		.summary = "give an API key a new secret",
+		.operands = "KEY",
+		.min_operands = 1,
+		.max_operands = 1,
+		.names = NOUN_KEY,
+		.flags = COMMAND_CHANGES | COMMAND_ASKS | COMMAND_API | COMMAND_OUTPUT,
+		.options = ROTATE_OPTIONS,
+		.more = "With --overlap both secrets are good for that time, so that whoever uses "
+			"the key can change over.",
+		.example = "better-compute keys rotate ci --overlap 1h --out ci-new.key --yes\n",
+		.check = cli_check_out,
+		.run = rotate,
 	},
 	{
 		.noun = "keys",
@@ -124,7 +182,7 @@ const struct command KEY_COMMANDS[] = {
 		.operands = "KEY",
 		.min_operands = 1,
 		.max_operands = 1,
-		.names = COMMAND_NAMES_KEYS,
+		.names = NOUN_KEY,
 		.flags = COMMAND_CHANGES | COMMAND_ASKS | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute keys revoke ci --yes\n",
 		.run = revoke,

@@ -1,89 +1,122 @@
 #include "cli/commands.h"
-#include "cli/noun.h"
 #include "cli/output.h"
+#include "cli/verb.h"
 #include "cli/view.h"
 
 static bool list(struct cli *cli, struct error *error)
 {
-	return noun_list(cli, NOUN_NODE, NULL, error);
+	CLEANUP(buf) struct buf query = {0};
+
+	return verb_query_id(cli, &query, NOUN_POOL, "pool", "poolId", error) &&
+	       noun_list(cli, NOUN_NODE, query.length ? buf_text(&query) : NULL, error);
 }
 
-static const struct table_column DEVICE_COLUMNS[] = {{"DEVICE", TABLE_FLEX},
-						     {"CLASS", 0},
-						     {"HEALTH", TABLE_FLEX},
-						     {"RESERVATION", TABLE_ID},
-						     {"ALLOCATION", TABLE_ID | TABLE_WIDE}};
-
-static void print_devices(const struct cli *cli, const json_t *devices)
+/* A change's answer in one line. */
+static bool act(struct cli *cli, const char *id, const char *action, json_t *body,
+		struct error *error)
 {
-	CLEANUP(table) struct table table;
-	size_t index;
+	CLEANUP(tree) json_t *answer = NULL;
+
+	if (!verb_send(cli, id, action, body, &answer, error))
+		return false;
+	if (answer && !output_raw(cli, answer))
+		printf("%s  %s\n", id, view_text(answer, "state"));
+	return true;
+}
+
+/* "rack=r1" sets a label, "rack-" takes it away. */
+static bool read_label(const char *text, json_t *labels, struct error *error)
+{
+	const char *equals = strchr(text, '=');
+	size_t length = equals ? (size_t)(equals - text) : strlen(text);
+	bool removes = !equals && length > 1 && text[length - 1] == '-';
+	CLEANUP(free) char *name = mem_dup(text, length + 1);
+
+	name[removes ? length - 1 : length] = '\0';
+	if (!name[0] || (!equals && !removes)) {
+		error_set(error, ERROR_INVALID_INPUT, "'%s' is no label", text);
+		return error_hint(error, "Write NAME=VALUE to set one, NAME- to take it away.");
+	}
+	if (json_object_get(labels, name)) {
+		error_set(error, ERROR_INVALID_INPUT, "label '%s' is given twice", name);
+		return error_hint(error, "Say once what it shall be.");
+	}
+	tree_set(labels, name, equals ? tree_string(equals + 1) : json_null());
+	return true;
+}
+
+static bool read_labels(const struct options *options, json_t *labels, struct error *error)
+{
+	for (size_t i = 1; i < options->operand_count; i++) {
+		if (!read_label(options->operands[i], labels, error))
+			return false;
+	}
+	return true;
+}
+
+static bool check_label(struct cli *cli, struct error *error)
+{
+	CLEANUP(tree) json_t *labels = json_object();
+
+	return read_labels(cli->options, labels, error);
+}
+
+static bool label(struct cli *cli, struct error *error)
+{
+	CLEANUP(tree) json_t *body = json_object();
+	json_t *labels = json_object();
+
+	tree_set(body, "labels", labels);
+	return read_labels(cli->options, labels, error) && verb_patch(cli, body, "", error);
+}
+
+static size_t booked_devices(const json_t *node)
+{
+	size_t index, count = 0;
 	json_t *item;
 
-	table_init(&table, DEVICE_COLUMNS, ARRAY_SIZE(DEVICE_COLUMNS));
-	json_array_foreach(devices, index, item)
-	{
-		const char *class = view_text(item, "class"), *profile = view_text(item, "profile");
-		const char *cause = view_text(item, "cause");
-		bool healthy = json_is_true(json_object_get(item, "healthy"));
-		table_cell(&table, view_text(item, "atom"));
-		table_cellf(&table, "%s%s%s", class ? class : "?", profile ? " " : "",
-			    profile ? profile : "");
-		table_cell(&table, healthy ? "ok" : cause ? cause : "unhealthy");
-		table_cell(&table, view_text(item, "reservationId"));
-		table_cell(&table, view_text(item, "allocationId"));
-	}
-	puts("");
-	output_table(cli, &table);
+	json_array_foreach(json_object_get(node, "devices"), index, item) count +=
+		view_text(item, "reservationId") != NULL;
+	return count;
 }
 
-static bool show(struct cli *cli, struct error *error)
+static bool drain(struct cli *cli, struct error *error)
 {
-	CLEANUP(tree) json_t *node = NULL, *brief = NULL;
-	CLEANUP(buf) struct buf text = {0};
+	const char *id;
 
-	if (!noun_fetch(cli, NOUN_NODE, cli->options->operands[0], &node, error))
-		return false;
-	if (output_raw(cli, node))
-		return true;
-	brief = json_copy(node);
-	tree_set(brief, "gpus", tree_string(view_gpus(&cli->arena, node)));
-	json_object_del(brief, "devices");
-	view_fields(&text, brief, cli->now);
-	output_text(&text);
-	print_devices(cli, json_object_get(node, "devices"));
-	return true;
+	return verb_id(cli, &id, error) && act(cli, id, "drain", NULL, error);
+}
+
+static bool undrain(struct cli *cli, struct error *error)
+{
+	const char *id;
+
+	return verb_id(cli, &id, error) && act(cli, id, "undrain", NULL, error);
 }
 
 static bool retire(struct cli *cli, struct error *error)
 {
-	CLEANUP(tree) json_t *node = NULL, *answer = NULL, *body = json_object();
+	CLEANUP(tree) json_t *node = NULL, *body = json_object();
 	bool lost = options_given(cli->options, "lost");
-	size_t booked = 0, index;
-	json_t *item;
 
 	if (!noun_fetch(cli, NOUN_NODE, cli->options->operands[0], &node, error))
 		return false;
-	json_array_foreach(json_object_get(node, "devices"), index, item) booked +=
-		view_text(item, "reservationId") != NULL;
 	const char *id = view_text(node, "id");
 	const char *question = arena_printf(
 		&cli->arena,
 		lost ? "declaring %s lost frees its %zu booked devices without asking the machine: "
 		       "pods there may still use them"
 		     : "retiring %s ends its membership for good; %zu of its devices are booked",
-		id, booked);
-	if (!options_given(cli->options, "dry-run") && !output_confirm(cli, question, error))
-		return false;
+		id, booked_devices(node));
 	if (lost)
 		tree_set(body, "lost", json_true());
-	if (!cli_change(cli, "POST", arena_printf(&cli->arena, "/v1/nodes/%s/retire", id), body,
-			&answer, error))
-		return false;
-	if (answer && !output_raw(cli, answer))
-		printf("%s  %s\n", id, view_text(answer, "state"));
-	return true;
+	return verb_confirm(cli, question, error) && act(cli, id, "retire", body, error);
 }
+
+static const struct option LIST_OPTIONS[] = {
+	{"pool", 0, OPTION_TEXT, "POOL", "only those of this pool", 0, 0, NULL},
+	{0},
+};
 
 static const struct option RETIRE_OPTIONS[] = {
 	{"lost", 0, OPTION_FLAG, NULL, "the machine is gone and will not answer again", 0, 0, NULL},
@@ -95,7 +128,9 @@ const struct command NODE_COMMANDS[] = {
 		.noun = "nodes",
 		.verb = "list",
 		.summary = "list the machines with their GPUs",
+		.names = NOUN_NODE,
 		.flags = COMMAND_DEFAULT | COMMAND_DAILY | COMMAND_API | COMMAND_OUTPUT,
+		.options = LIST_OPTIONS,
 		.example = "better-compute nodes\n",
 		.run = list,
 	},
@@ -106,10 +141,51 @@ const struct command NODE_COMMANDS[] = {
 		.operands = "NODE",
 		.min_operands = 1,
 		.max_operands = 1,
-		.names = COMMAND_NAMES_NODES,
+		.names = NOUN_NODE,
 		.flags = COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute nodes show gpu-node-07\n",
-		.run = show,
+		.run = verb_show,
+	},
+	{
+		.noun = "nodes",
+		.verb = "label",
+		.summary = "set labels of a node, or take them away",
+		.operands = "NODE NAME=VALUE|NAME-...",
+		.min_operands = 2,
+		.max_operands = COMMAND_MANY,
+		.names = NOUN_NODE,
+		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
+		.check = check_label,
+		.more = "The other labels stay. Gangs find nodes that stand together by "
+			"bc.dev/topology.rack, .block and .nvlinkDomain.",
+		.example =
+			"better-compute nodes label gpu-node-07 bc.dev/topology.rack=r12 team-\n",
+		.run = label,
+	},
+	{
+		.noun = "nodes",
+		.verb = "drain",
+		.summary = "give a node no new work",
+		.operands = "NODE",
+		.min_operands = 1,
+		.max_operands = 1,
+		.names = NOUN_NODE,
+		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
+		.more = "What is booked there goes on to its end.",
+		.example = "better-compute nodes drain gpu-node-07\n",
+		.run = drain,
+	},
+	{
+		.noun = "nodes",
+		.verb = "undrain",
+		.summary = "give a node work again",
+		.operands = "NODE",
+		.min_operands = 1,
+		.max_operands = 1,
+		.names = NOUN_NODE,
+		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
+		.example = "better-compute nodes undrain gpu-node-07\n",
+		.run = undrain,
 	},
 	{
 		.noun = "nodes",
@@ -118,7 +194,7 @@ const struct command NODE_COMMANDS[] = {
 		.operands = "NODE",
 		.min_operands = 1,
 		.max_operands = 1,
-		.names = COMMAND_NAMES_NODES,
+		.names = NOUN_NODE,
 		.flags = COMMAND_CHANGES | COMMAND_ASKS | COMMAND_API | COMMAND_OUTPUT,
 		.options = RETIRE_OPTIONS,
 		.example = "better-compute nodes retire gpu-node-07 --dry-run\n",

@@ -8,195 +8,6 @@
 #define MIN_PREFIX  4 /* characters of an id proper that may stand for it */
 #define MATCH_SHOWN 4 /* ids listed for an ambiguous text */
 
-static const char *created(const struct noun_view *view, const json_t *item)
-{
-	return view_relative(&view->cli->arena, item, "createdAt", view->cli->now);
-}
-
-static const char *pool_name(const struct noun_view *view, const json_t *item)
-{
-	const char *id = view_text(item, "poolId");
-	const char *name = id ? view_text(view->pools, id) : NULL;
-
-	return name ? name : id;
-}
-
-static const struct table_column TENANT_COLUMNS[] = {{"NAME", 0}, {"ID", TABLE_ID}, {"CREATED", 0}};
-
-static void tenant_row(const struct noun_view *view, const json_t *item)
-{
-	table_cell(view->table, view_text(item, "name"));
-	table_cell(view->table, view_text(item, "id"));
-	table_cell(view->table, created(view, item));
-}
-
-static const struct table_column SITE_COLUMNS[] = {{"NAME", 0},
-						   {"ID", TABLE_ID},
-						   {"KIND", 0},
-						   {"TENANT", TABLE_ID | TABLE_WIDE},
-						   {"CREATED", 0}};
-
-static void site_row(const struct noun_view *view, const json_t *item)
-{
-	table_cell(view->table, view_text(item, "name"));
-	table_cell(view->table, view_text(item, "id"));
-	table_cell(view->table, view_text(item, "kind"));
-	table_cell(view->table, view_text(item, "tenantId"));
-	table_cell(view->table, created(view, item));
-}
-
-static const struct table_column POOL_COLUMNS[] = {{"NAME", 0},
-						   {"ID", TABLE_ID},
-						   {"STATE", 0},
-						   {"GPU", 0},
-						   {"NODES", TABLE_RIGHT},
-						   {"VERSION", TABLE_RIGHT | TABLE_WIDE},
-						   {"SITE", TABLE_ID | TABLE_WIDE},
-						   {"TENANT", TABLE_ID | TABLE_WIDE},
-						   {"CREATED", 0}};
-
-static void pool_row(const struct noun_view *view, const json_t *item)
-{
-	table_cell(view->table, view_text(item, "name"));
-	table_cell(view->table, view_text(item, "id"));
-	table_cell(view->table, view_text(item, "state"));
-	table_cell(view->table, view_text(item, "gpuModel"));
-	table_cellf(view->table, "%lld", (long long)view_number(item, "nodes"));
-	table_cellf(view->table, "%lld", (long long)view_number(item, "version"));
-	table_cell(view->table, view_text(item, "siteId"));
-	table_cell(view->table, view_text(item, "tenantId"));
-	table_cell(view->table, created(view, item));
-}
-
-static const struct table_column JOIN_TOKEN_COLUMNS[] = {
-	{"ID", TABLE_ID}, {"POOL", 0},   {"STATE", 0},  {"USES", TABLE_RIGHT},
-	{"EXPIRES", 0},   {"HOSTED", 0}, {"CREATED", 0}};
-
-static void join_token_row(const struct noun_view *view, const json_t *item)
-{
-	struct cli *cli = view->cli;
-
-	table_cell(view->table, view_text(item, "id"));
-	table_cell(view->table, pool_name(view, item));
-	table_cell(view->table, view_text(item, "state"));
-	table_cellf(view->table, "%lld/%lld", (long long)view_number(item, "uses"),
-		    (long long)view_number(item, "maxUses"));
-	table_cell(view->table, view_relative(&cli->arena, item, "expiresAt", cli->now));
-	table_cell(view->table, view_text(item, "hosted"));
-	table_cell(view->table, created(view, item));
-}
-
-static const struct table_column NODE_COLUMNS[] = {
-	{"ID", TABLE_ID},     {"HOSTNAME", TABLE_FLEX}, {"STATE", 0},        {"POOL", 0},
-	{"GPUS", TABLE_FLEX}, {"BOOKED", TABLE_RIGHT},  {"LINK", 0},         {"TRUST", TABLE_WIDE},
-	{"BCD", TABLE_WIDE},  {"SPEC", TABLE_WIDE},     {"NOTE", TABLE_FLEX}};
-
-static size_t booked_devices(const json_t *node)
-{
-	size_t index, count = 0;
-	json_t *item;
-
-	json_array_foreach(json_object_get(node, "devices"), index, item) count +=
-		view_text(item, "reservationId") != NULL;
-	return count;
-}
-
-static void node_row(const struct noun_view *view, const json_t *item)
-{
-	struct arena *arena = &view->cli->arena;
-	const char *seen = view_relative(arena, item, "lastSeenAt", view->cli->now);
-	const char *note = view_conditions(arena, json_object_get(item, "conditions"));
-	const char *sick = view_sick_gpus(arena, item);
-	bool connected = json_is_true(json_object_get(item, "connected"));
-
-	table_cell(view->table, view_text(item, "id"));
-	table_cell(view->table, view_text(item, "hostname"));
-	table_cell(view->table, view_text(item, "state"));
-	table_cell(view->table, pool_name(view, item));
-	table_cell(view->table, view_gpus(arena, item));
-	table_cellf(view->table, "%zu", booked_devices(item));
-	table_cell(view->table, connected ? "connected"
-				: seen    ? arena_printf(arena, "seen %s", seen)
-					  : "never seen");
-	table_cell(view->table, view_text(item, "trust"));
-	table_cell(view->table, view_text(item, "bcdVersion"));
-	table_cellf(view->table, "%lld/%lld", (long long)view_number(item, "storedGeneration"),
-		    (long long)view_number(item, "specGeneration"));
-	table_cell(view->table, note && sick ? arena_printf(arena, "%s · %s", sick, note)
-				: sick       ? sick
-					     : note);
-}
-
-static const struct table_column RESERVATION_COLUMNS[] = {
-	{"ID", TABLE_ID},        {"STATE", 0},        {"POOL", 0},
-	{"DEVICES", 0},          {"NODES", TABLE_ID}, {"ENDS", 0},
-	{"ENDS AT", TABLE_WIDE}, {"NOTE", TABLE_FLEX}};
-
-static void reservation_row(const struct noun_view *view, const json_t *item)
-{
-	struct arena *arena = &view->cli->arena;
-	const char *state = view_text(item, "state");
-	const char *note = view_conditions(arena, json_object_get(item, "conditions"));
-	const json_t *devices = json_object_get(item, "devices");
-
-	/* What kept a reservation waiting is past when it has a place or has ended. */
-	if (!note && state && str_equal(state, "pending"))
-		note = view_reasons(arena, json_object_get(item, "reasons"), devices);
-	table_cell(view->table, view_text(item, "id"));
-	table_cell(view->table, state);
-	table_cell(view->table, pool_name(view, item));
-	table_cell(view->table, view_devices(arena, devices));
-	table_cell(view->table, view_nodes(arena, item));
-	table_cell(view->table, view_ends(arena, item, view->cli->now));
-	table_cell(view->table, view_ends_exact(arena, item));
-	table_cell(view->table, note);
-}
-
-static const struct table_column KEY_COLUMNS[] = {{"NAME", 0},  {"ID", TABLE_ID},
-						  {"ROLE", 0},  {"TENANT", TABLE_ID},
-						  {"STATE", 0}, {"CREATED", 0}};
-
-static void key_row(const struct noun_view *view, const json_t *item)
-{
-	table_cell(view->table, view_text(item, "name"));
-	table_cell(view->table, view_text(item, "id"));
-	table_cell(view->table, view_text(item, "role"));
-	table_cell(view->table, view_text(item, "tenantId"));
-	table_cell(view->table, view_text(item, "revokedAt") ? "revoked" : "live");
-	table_cell(view->table, created(view, item));
-}
-
-#define COLUMNS(columns) columns, ARRAY_SIZE(columns)
-
-static const struct noun NOUNS[NOUN_COUNT] = {
-	[NOUN_TENANT] = {"tenant", "tenants", "/v1/tenants", "ten", "name",
-			 "better-compute tenants create NAME", false, COLUMNS(TENANT_COLUMNS),
-			 tenant_row},
-	[NOUN_SITE] = {"site", "sites", "/v1/sites", "site", "name",
-		       "better-compute sites create NAME", false, COLUMNS(SITE_COLUMNS), site_row},
-	[NOUN_POOL] = {"pool", "pools", "/v1/pools", "pool", "name",
-		       "better-compute pools create NAME --site SITE --gpu-model MODEL", false,
-		       COLUMNS(POOL_COLUMNS), pool_row},
-	[NOUN_JOIN_TOKEN] = {"join token", "join tokens", "/v1/join-tokens", "jt", NULL,
-			     "better-compute join-tokens create --out FILE", true,
-			     COLUMNS(JOIN_TOKEN_COLUMNS), join_token_row},
-	[NOUN_NODE] = {"node", "nodes", "/v1/nodes", "node", "hostname",
-		       "bcd join on the machine, with a join token", true, COLUMNS(NODE_COLUMNS),
-		       node_row},
-	[NOUN_RESERVATION] = {"reservation", "reservations", "/v1/reservations", "rsv", NULL,
-			      "better-compute reserve --gpus 1 --for 8h --kubernetes", true,
-			      COLUMNS(RESERVATION_COLUMNS), reservation_row},
-	[NOUN_KEY] = {"key", "keys", "/v1/keys", "key", "name",
-		      "better-compute keys create NAME --role user --out FILE", false,
-		      COLUMNS(KEY_COLUMNS), key_row},
-};
-
-const struct noun *noun_get(enum noun_kind kind)
-{
-	assert((size_t)kind < NOUN_COUNT);
-	return &NOUNS[kind];
-}
-
 static const char *item_name(const struct noun *noun, const json_t *item)
 {
 	return noun->name_key ? view_text(item, noun->name_key) : NULL;
@@ -237,9 +48,10 @@ static void hint_listing(const struct noun *noun, struct error *error)
 /* An id of another noun names nothing here; NULL when the text is none. */
 static const struct noun *noun_of_id(const char *text)
 {
-	for (size_t i = 0; i < NOUN_COUNT; i++) {
-		if (id_valid(text, NOUNS[i].prefix))
-			return &NOUNS[i];
+	for (int i = NOUN_NONE + 1; i < NOUN_COUNT; i++) {
+		const struct noun *noun = noun_get((enum noun_kind)i);
+		if (id_valid(text, noun->prefix))
+			return noun;
 	}
 	return NULL;
 }
@@ -350,28 +162,53 @@ bool noun_fetch(struct cli *cli, enum noun_kind kind, const char *text, json_t *
 	path = arena_printf(&cli->arena, "%s/%s", noun_get(kind)->path, id);
 	if (api_call(cli->api, "GET", path, NULL, ret_item, error))
 		return true;
+	return noun_missing(kind, error);
+}
+
+bool noun_missing(enum noun_kind kind, struct error *error)
+{
 	if (error->code == ERROR_NOT_FOUND && !error->hint[0])
 		hint_listing(noun_get(kind), error);
 	return false;
 }
 
-json_t *noun_pool_names(struct cli *cli)
+json_t *noun_names(struct cli *cli, enum noun_kind kind)
 {
-	CLEANUP(tree) json_t *pools = NULL;
+	const struct noun *noun = noun_get(kind);
+	CLEANUP(tree) json_t *all = NULL;
 	json_t *names = json_object();
 	struct error ignored = {0}; /* ids are shown instead */
 	size_t index;
 	json_t *item;
 
-	if (!api_list(cli->api, noun_get(NOUN_POOL)->path, NULL, &pools, &ignored))
+	if (!api_list(cli->api, noun->path, NULL, &all, &ignored))
 		return names;
-	json_array_foreach(pools, index, item)
+	json_array_foreach(all, index, item)
 	{
-		const char *id = view_text(item, "id");
-		if (id)
-			json_object_set(names, id, json_object_get(item, "name"));
+		const char *id = view_text(item, "id"), *name = item_name(noun, item);
+		if (id && name)
+			tree_set(names, id, tree_string(name));
 	}
 	return names;
+}
+
+void noun_view_deinit(struct noun_view *view)
+{
+	for (size_t i = 0; i < NOUN_COUNT; i++)
+		json_decref(view->names[i]);
+}
+
+const char *noun_view_name(struct noun_view *view, enum noun_kind kind, const json_t *item,
+			   const char *key)
+{
+	const char *id = view_text(item, key), *name;
+
+	if (!id)
+		return NULL;
+	if (!view->names[kind])
+		view->names[kind] = noun_names(view->cli, kind);
+	name = view_text(view->names[kind], id);
+	return name ? name : id;
 }
 
 void noun_note_simulated(struct cli *cli, json_t *nodes)
@@ -400,8 +237,9 @@ void noun_note_simulated(struct cli *cli, json_t *nodes)
 bool noun_list(struct cli *cli, enum noun_kind kind, const char *query, struct error *error)
 {
 	const struct noun *noun = noun_get(kind);
-	CLEANUP(tree) json_t *items = NULL, *pools = NULL;
+	CLEANUP(tree) json_t *items = NULL;
 	CLEANUP(table) struct table table;
+	CLEANUP(noun_view) struct noun_view view = {cli, &table, {0}};
 	size_t index;
 	json_t *item;
 
@@ -415,9 +253,6 @@ bool noun_list(struct cli *cli, enum noun_kind kind, const char *query, struct e
 			    noun->make);
 		return true;
 	}
-	if (noun->pool_names)
-		pools = noun_pool_names(cli);
-	struct noun_view view = {cli, &table, pools};
 	json_array_foreach(items, index, item) noun->row(&view, item);
 	output_table(cli, &table);
 	if (kind == NOUN_NODE)
@@ -429,10 +264,16 @@ bool noun_list(struct cli *cli, enum noun_kind kind, const char *query, struct e
 
 void noun_print(struct cli *cli, const json_t *item)
 {
+	const char *id = view_text(item, "id");
+	const struct noun *noun = id ? noun_of_id(id) : NULL;
 	CLEANUP(buf) struct buf text = {0};
 
 	if (output_raw(cli, item))
 		return;
-	view_fields(&text, item, cli->now);
+	if (noun && noun->page) {
+		noun->page(cli, item);
+		return;
+	}
+	view_fields(&text, item, cli->now, output_width());
 	output_text(&text);
 }

@@ -8,23 +8,23 @@
 #include "cli/cli.h"
 #include "cli/table.h"
 
-enum noun_kind {
-	NOUN_TENANT,
-	NOUN_SITE,
-	NOUN_POOL,
-	NOUN_JOIN_TOKEN,
-	NOUN_NODE,
-	NOUN_RESERVATION,
-	NOUN_KEY,
-	NOUN_COUNT,
-};
-
 /* What rows may look at beside their item. */
 struct noun_view {
 	struct cli *cli;
 	struct table *table;
-	json_t *pools; /* id to name */
+	json_t *names[NOUN_COUNT]; /* ids to names, asked for when first needed */
 };
+
+void noun_view_deinit(struct noun_view *view);
+
+static inline void noun_view_cleanup(struct noun_view *view)
+{
+	noun_view_deinit(view);
+}
+
+/* The name of the `kind` whose id stands under `key`, else the id; NULL when there is none. */
+const char *noun_view_name(struct noun_view *view, enum noun_kind kind, const json_t *item,
+			   const char *key);
 
 struct noun {
 	const char *word;     /* "pool" */
@@ -33,10 +33,10 @@ struct noun {
 	const char *prefix;   /* "pool" of "pool_01..." */
 	const char *name_key; /* the field that names it; NULL: id only */
 	const char *make;     /* the command that makes the first one */
-	bool pool_names;      /* rows show pools by name */
 	const struct table_column *columns;
 	size_t column_count;
-	void (*row)(const struct noun_view *view, const json_t *item);
+	void (*row)(struct noun_view *view, const json_t *item);
+	void (*page)(struct cli *cli, const json_t *item); /* one of it, for people; NULL: fields */
 };
 
 const struct noun *noun_get(enum noun_kind kind);
@@ -54,15 +54,18 @@ MUST_CHECK bool noun_match(const struct noun *noun, const json_t *items, const c
 MUST_CHECK bool noun_fetch(struct cli *cli, enum noun_kind kind, const char *text,
 			   json_t **ret_item, struct error *error);
 
+/* Returns false; NOT_FOUND gets a hint at the listing. */
+bool noun_missing(enum noun_kind kind, struct error *error);
+
 /* Lists, as `-o` says; `query` may be NULL. */
 MUST_CHECK bool noun_list(struct cli *cli, enum noun_kind kind, const char *query,
 			  struct error *error);
-/* Prints an object: all its fields, or as `-o` says. */
+/* Prints an object: its noun's page or all its fields, or as `-o` says. */
 void noun_print(struct cli *cli, const json_t *item);
 
 /* "note: the 8 GPUs of node_... are simulated: no GPU driver here", once a simulated node. `nodes`
  * NULL: asks the API. */
 void noun_note_simulated(struct cli *cli, json_t *nodes);
 
-/* Pools' ids to their names; "{}" when they can't be read. A new reference. */
-json_t *noun_pool_names(struct cli *cli);
+/* Ids to names of all of a kind; "{}" when they can't be read. A new reference. */
+json_t *noun_names(struct cli *cli, enum noun_kind kind);

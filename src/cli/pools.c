@@ -1,6 +1,5 @@
 #include "cli/commands.h"
-#include "cli/noun.h"
-#include "cli/output.h"
+#include "cli/verb.h"
 #include "cli/view.h"
 
 /* --- the policy, from a file or from flags --- */
@@ -102,11 +101,9 @@ static bool read_policy(const struct options *options, json_t **ret_policy, stru
 static bool create(struct cli *cli, struct error *error)
 {
 	const struct options *options = cli->options;
-	CLEANUP(tree) json_t *body = json_object(), *policy = NULL, *answer = NULL;
+	CLEANUP(tree) json_t *body = json_object(), *policy = NULL;
 	const char *tenant, *site, *class = options_text(options, "class");
 
-	if (!options_given(options, "site") || !options_given(options, "gpu-model"))
-		return error_set(error, ERROR_INVALID_INPUT, "--site and --gpu-model are needed");
 	if (!read_policy(options, &policy, error) || !cli_tenant(cli, &tenant, error) ||
 	    !noun_resolve(cli, NOUN_SITE, options_text(options, "site"), &site, error))
 		return false;
@@ -116,72 +113,49 @@ static bool create(struct cli *cli, struct error *error)
 	tree_set(body, "class", tree_string(class ? class : "metal-host"));
 	tree_set(body, "gpuModel", tree_string(options_text(options, "gpu-model")));
 	tree_set(body, "policy", TAKE(policy));
-	if (!cli_change(cli, "POST", "/v1/pools", body, &answer, error))
-		return false;
-	if (answer)
-		noun_print(cli, answer);
-	return true;
+	return verb_create(cli, body, error);
 }
 
-static bool list(struct cli *cli, struct error *error)
+static bool check_create(struct cli *cli, struct error *error)
 {
-	return noun_list(cli, NOUN_POOL, NULL, error);
-}
-
-static bool show(struct cli *cli, struct error *error)
-{
-	CLEANUP(tree) json_t *item = NULL;
-
-	if (!noun_fetch(cli, NOUN_POOL, cli->options->operands[0], &item, error))
-		return false;
-	noun_print(cli, item);
-	return true;
+	if (options_given(cli->options, "site") && options_given(cli->options, "gpu-model"))
+		return true;
+	error_set(error, ERROR_INVALID_INPUT, "--site and --gpu-model are needed");
+	return error_hint(error, "Say where its machines stand, and what they have: --site SITE "
+				 "--gpu-model H100. All sites: better-compute sites");
 }
 
 static bool update(struct cli *cli, struct error *error)
 {
 	const struct options *options = cli->options;
-	CLEANUP(tree) json_t *body = json_object(), *policy = NULL, *answer = NULL;
-	const char *id;
+	CLEANUP(tree) json_t *body = json_object(), *policy = NULL;
 
 	if (!read_policy(options, &policy, error))
 		return false;
-	if (json_object_size(policy) == 0 && !options_given(options, "policy")) {
-		error_set(error, ERROR_INVALID_INPUT, "nothing to change");
-		return error_hint(error,
-				  "Give the whole new policy, by --policy FILE or by flags.");
-	}
-	if (!noun_resolve(cli, NOUN_POOL, options->operands[0], &id, error))
-		return false;
-	tree_set(body, "policy", TAKE(policy));
-	if (options_given(options, "if-version"))
-		tree_set(body, "ifVersion", json_integer(options_number(options, "if-version", 0)));
-	if (!cli_change(cli, "PATCH", arena_printf(&cli->arena, "/v1/pools/%s", id), body, &answer,
-			error))
-		return false;
-	if (answer)
-		noun_print(cli, answer);
-	return true;
+	if (json_object_size(policy) > 0 || options_given(options, "policy"))
+		tree_set(body, "policy", TAKE(policy));
+	verb_add_text(cli, body, "name", "name");
+	if (json_object_size(body) > 0)
+		verb_add_number(cli, body, "if-version", "ifVersion");
+	return verb_patch(
+		cli, body,
+		"Give the whole new policy, by --policy FILE or by flags, or --name NAME.", error);
 }
 
 static bool archive(struct cli *cli, struct error *error)
 {
-	CLEANUP(tree) json_t *pool = NULL, *answer = NULL;
+	CLEANUP(tree) json_t *pool = NULL;
 
 	if (!noun_fetch(cli, NOUN_POOL, cli->options->operands[0], &pool, error))
 		return false;
 	const char *id = view_text(pool, "id");
+	const char *booked = verb_count(cli, NOUN_RESERVATION, "poolId", id);
 	const char *question = arena_printf(
-		&cli->arena, "archiving pool '%s' ends new reservations on its %lld nodes for good",
-		view_text(pool, "name"), (long long)view_number(pool, "nodes"));
-	if (!options_given(cli->options, "dry-run") && !output_confirm(cli, question, error))
-		return false;
-	if (!cli_change(cli, "POST", arena_printf(&cli->arena, "/v1/pools/%s/archive", id), NULL,
-			&answer, error))
-		return false;
-	if (answer)
-		noun_print(cli, answer);
-	return true;
+		&cli->arena,
+		"archiving pool '%s' ends new reservations on its %lld nodes for good; %s live",
+		view_text(pool, "name"), (long long)view_number(pool, "nodes"),
+		booked ? arena_printf(&cli->arena, "%s still", booked) : "no reservation is");
+	return verb_confirm(cli, question, error) && verb_act(cli, id, "archive", NULL, error);
 }
 
 static const char *const GPU_APIS[] = {"device-plugin", "dra", NULL};
@@ -236,6 +210,7 @@ static const struct option CREATE_OPTIONS[] = {
 };
 
 static const struct option UPDATE_OPTIONS[] = {
+	{"name", 0, OPTION_TEXT, "NAME", "its new name", 0, 0, NULL},
 	{"if-version", 0, OPTION_NUMBER, "N", "refuse if somebody changed it since", 1, INT64_MAX,
 	 NULL},
 	POLICY_OPTIONS,
@@ -247,9 +222,10 @@ const struct command POOL_COMMANDS[] = {
 		.noun = "pools",
 		.verb = "list",
 		.summary = "list the pools",
+		.names = NOUN_POOL,
 		.flags = COMMAND_DEFAULT | COMMAND_DAILY | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute pools -o wide\n",
-		.run = list,
+		.run = verb_list,
 	},
 	{
 		.noun = "pools",
@@ -258,11 +234,13 @@ const struct command POOL_COMMANDS[] = {
 		.operands = "NAME",
 		.min_operands = 1,
 		.max_operands = 1,
+		.names = NOUN_POOL,
 		.flags = COMMAND_CREATES | COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = CREATE_OPTIONS,
 		.more = "The policy comes from a JSON file, or from the flags after --policy.",
 		.example = "better-compute pools create h200 --site local --gpu-model H200 "
 			   "--kubernetes\n",
+		.check = check_create,
 		.run = create,
 	},
 	{
@@ -272,19 +250,19 @@ const struct command POOL_COMMANDS[] = {
 		.operands = "POOL",
 		.min_operands = 1,
 		.max_operands = 1,
-		.names = COMMAND_NAMES_POOLS,
+		.names = NOUN_POOL,
 		.flags = COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute pools show h200 -o json\n",
-		.run = show,
+		.run = verb_show,
 	},
 	{
 		.noun = "pools",
 		.verb = "update",
-		.summary = "replace a pool's policy",
+		.summary = "replace a pool's policy, or rename it",
 		.operands = "POOL",
 		.min_operands = 1,
 		.max_operands = 1,
-		.names = COMMAND_NAMES_POOLS,
+		.names = NOUN_POOL,
 		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = UPDATE_OPTIONS,
 		.more = "The policy given is the whole new one. Changed taints reach only machines "
@@ -299,7 +277,7 @@ const struct command POOL_COMMANDS[] = {
 		.operands = "POOL",
 		.min_operands = 1,
 		.max_operands = 1,
-		.names = COMMAND_NAMES_POOLS,
+		.names = NOUN_POOL,
 		.flags = COMMAND_CHANGES | COMMAND_ASKS | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute pools archive h200 --yes\n",
 		.run = archive,

@@ -1,89 +1,27 @@
+#include "base/duration.h"
 #include "cli/booking.h"
 #include "cli/commands.h"
-#include "cli/noun.h"
 #include "cli/output.h"
+#include "cli/verb.h"
 #include "cli/view.h"
+#include "cli/when.h"
 
 static bool list(struct cli *cli, struct error *error)
 {
-	const char *state = options_text(cli->options, "state-is"), *pool;
+	const char *state = options_text(cli->options, "state-is");
 	CLEANUP(buf) struct buf query = {0};
 
 	if (state)
 		api_query_add(&query, "state", state);
-	if (options_given(cli->options, "pool")) {
-		if (!cli_pool(cli, &pool, error))
-			return false;
-		api_query_add(&query, "poolId", pool);
-	}
-	return noun_list(cli, NOUN_RESERVATION, query.length ? buf_text(&query) : NULL, error);
-}
-
-static const struct table_column ALLOCATION_COLUMNS[] = {{"ALLOCATION", TABLE_ID},
-							 {"NODE", TABLE_ID},
-							 {"STATE", 0},
-							 {"CLASS", 0},
-							 {"DEVICE", TABLE_FLEX}};
-
-static void print_allocations(const struct cli *cli, const json_t *allocations)
-{
-	CLEANUP(table) struct table table;
-	size_t index, i;
-	json_t *allocation, *device;
-
-	table_init(&table, ALLOCATION_COLUMNS, ARRAY_SIZE(ALLOCATION_COLUMNS));
-	json_array_foreach(allocations, index, allocation)
-	{
-		json_array_foreach(json_object_get(allocation, "devices"), i, device)
-		{
-			table_cell(&table, view_text(allocation, "id"));
-			table_cell(&table, view_text(allocation, "nodeId"));
-			table_cell(&table, view_text(allocation, "state"));
-			table_cell(&table, view_text(device, "class"));
-			table_cell(&table, view_text(device, "atom"));
-		}
-	}
-	if (table_row_count(&table) == 0)
-		return;
-	puts("");
-	output_table(cli, &table);
-}
-
-static bool show(struct cli *cli, struct error *error)
-{
-	CLEANUP(tree) json_t *item = NULL, *brief = NULL;
-	CLEANUP(buf) struct buf text = {0};
-
-	if (!noun_fetch(cli, NOUN_RESERVATION, cli->options->operands[0], &item, error))
-		return false;
-	if (output_raw(cli, item))
-		return true;
-	brief = json_copy(item);
-	json_object_del(brief, "allocations");
-	const char *devices = view_devices(&cli->arena, json_object_get(item, "devices"));
-	const char *reasons = view_reasons(&cli->arena, json_object_get(item, "reasons"),
-					   json_object_get(item, "devices"));
-	tree_set(brief, "devices", tree_string(devices ? devices : "-"));
-	/* Reasons are why it waits; one that was given back early ended then. */
-	const char *state = view_text(item, "state"),
-		   *given = view_text(item, "releaseRequestedAt");
-	bool waits = state && str_equal(state, "pending");
-	tree_set(brief, "reasons", tree_string(waits && reasons ? reasons : "-"));
-	if (state && view_terminal(state) && given)
-		tree_set(brief, "endAt", tree_string(given));
-	view_fields(&text, brief, cli->now);
-	output_text(&text);
-	print_allocations(cli, json_object_get(item, "allocations"));
-	noun_note_simulated(cli, NULL);
-	return true;
+	return verb_query_id(cli, &query, NOUN_POOL, "pool", "poolId", error) &&
+	       noun_list(cli, NOUN_RESERVATION, query.length ? buf_text(&query) : NULL, error);
 }
 
 static bool cancel_one(struct cli *cli, const char *id, struct error *error)
 {
 	CLEANUP(tree) json_t *answer = NULL;
-	const char *path = arena_printf(&cli->arena, "/v1/reservations/%s/cancel", id);
 
-	if (!cli_change(cli, "POST", path, NULL, &answer, error))
+	if (!verb_send(cli, id, "cancel", NULL, &answer, error))
 		return error_wrap(error, "cancel %s", id);
 	if (answer && !output_raw(cli, answer))
 		printf("%s  %s\n", id, view_text(answer, "state"));
@@ -101,10 +39,9 @@ static void print_released(struct cli *cli, const json_t *reservation)
 static bool release_one(struct cli *cli, const char *id, struct error *error)
 {
 	CLEANUP(tree) json_t *answer = NULL, *last = NULL;
-	const char *path = arena_printf(&cli->arena, "/v1/reservations/%s/release", id);
 	bool reached;
 
-	if (!cli_change(cli, "POST", path, NULL, &answer, error))
+	if (!verb_send(cli, id, "release", NULL, &answer, error))
 		return error_wrap(error, "release %s", id);
 	if (!answer)
 		return true;
@@ -148,6 +85,107 @@ static bool cancel(struct cli *cli, struct error *error)
 	return each(cli, cancel_one, error);
 }
 
+/* --- extend, shorten, move --- */
+
+static bool check_end(struct cli *cli, struct error *error)
+{
+	bool by = options_given(cli->options, "by"), until = options_given(cli->options, "until");
+
+	if (by != until)
+		return true;
+	error_set(error, ERROR_INVALID_INPUT,
+		  by ? "--by and --until exclude each other" : "by how much, or until when?");
+	return error_hint(error, "Say --by 2h, or --until 2026-11-30T09:00:00Z.");
+}
+
+/* A reservation that has no place yet has no end, but a duration. */
+static bool new_duration(struct cli *cli, const json_t *reservation, bool later, json_t *body,
+			 struct error *error)
+{
+	int64_t by = options_number(cli->options, "by", 0), ms;
+	const char *now = view_text(reservation, "duration");
+	char text[DURATION_TEXT_SIZE];
+
+	if (!options_given(cli->options, "by")) {
+		error_set(error, ERROR_INVALID_STATE, "it has no end yet, since it has no place");
+		return error_hint(error, "Say by how much: --by 2h");
+	}
+	if (!duration_parse(now ? now : "", "duration", 0, BOOKING_MAX_MS, &ms, error))
+		return false;
+	ms += later ? by : -by;
+	if (ms < BOOKING_MIN_MS || ms > BOOKING_MAX_MS) {
+		error_set(error, ERROR_INVALID_INPUT, "it would last less than 1m or over 366d");
+		return error_hint(error, "It is booked for %s.", now);
+	}
+	duration_format(text, ms);
+	tree_set(body, "duration", tree_string(text));
+	return true;
+}
+
+static bool new_end(struct cli *cli, const char *end_text, bool later, json_t *body,
+		    struct error *error)
+{
+	const char *until = options_text(cli->options, "until");
+	int64_t by = options_number(cli->options, "by", 0);
+	char text[WHEN_SIZE], exact[WHEN_SIZE];
+	struct wall end, wanted;
+
+	if (!when_parse(end_text, &end))
+		return error_set(error, ERROR_INTERNAL, "its end '%s' is no time", end_text);
+	wanted.ms = end.ms + (later ? by : -by);
+	if (until && !when_parse_start(until, "--until", cli->now, &wanted, error))
+		return false;
+	if (later ? wanted.ms <= end.ms : wanted.ms >= end.ms) {
+		when_format_exact(exact, end);
+		error_set(error, ERROR_INVALID_INPUT, "it ends at %s, which is not %s", exact,
+			  later ? "earlier" : "later");
+		return error_hint(error, later ? "Use: better-compute reservations shorten"
+					       : "Use: better-compute reservations extend");
+	}
+	when_format(text, wanted);
+	tree_set(body, "endAt", tree_string(text));
+	return true;
+}
+
+static bool change_end(struct cli *cli, bool later, struct error *error)
+{
+	CLEANUP(tree) json_t *item = NULL, *body = json_object();
+	const char *end;
+
+	if (!noun_fetch(cli, NOUN_RESERVATION, cli->options->operands[0], &item, error))
+		return false;
+	end = view_text(item, "endAt");
+	return (end ? new_end(cli, end, later, body, error)
+		    : new_duration(cli, item, later, body, error)) &&
+	       verb_patch(cli, body, "", error);
+}
+
+static bool extend(struct cli *cli, struct error *error)
+{
+	return change_end(cli, true, error);
+}
+
+static bool shorten(struct cli *cli, struct error *error)
+{
+	return change_end(cli, false, error);
+}
+
+static bool move(struct cli *cli, struct error *error)
+{
+	const char *start = options_text(cli->options, "start");
+	CLEANUP(tree) json_t *body = json_object();
+	char text[WHEN_SIZE];
+	struct wall time;
+
+	if (start && !when_parse_start(start, "--start", cli->now, &time, error))
+		return false;
+	if (start) {
+		when_format(text, time);
+		tree_set(body, "startAt", tree_string(text));
+	}
+	return verb_patch(cli, body, "Say when it shall start: --start 8h", error);
+}
+
 static const char *const STATES[] = {"pending", "placed",    "active",  "released",  "denied",
 				     "failed",  "cancelled", "expired", "preempted", NULL};
 
@@ -158,31 +196,40 @@ static const struct option LIST_OPTIONS[] = {
 };
 
 static const struct option RELEASE_OPTIONS[] = {
-	{"wait", 'w', OPTION_FLAG, NULL, "until no pod holds a device any more", 0, 0, NULL},
-	{"timeout", 0, OPTION_DURATION, "D", "wait no longer than this (default: no limit)", 1000,
-	 BOOKING_MAX_MS, NULL},
+	BOOKING_WAIT_OPTIONS("until no pod holds a device any more"),
 	{0},
 };
+
+static const struct option END_OPTIONS[] = {
+	{"by", 0, OPTION_DURATION, "D", "by how much, such as 2h", 1000, BOOKING_MAX_MS, NULL},
+	{"until", 0, OPTION_TEXT, "TIME", "the new end: RFC 3339, or 8h from now", 0, 0, NULL},
+	{0},
+};
+
+static const struct option MOVE_OPTIONS[] = {
+	{"start", 0, OPTION_TEXT, "TIME", "the new start: RFC 3339, or 8h from now", 0, 0, NULL},
+	{0},
+};
+
+#define RELEASE_ROW                                                                                \
+	.summary = "give booked GPUs back", .operands = "ID...", .min_operands = 1,                \
+	.max_operands = COMMAND_MANY, .names = NOUN_RESERVATION, .options = RELEASE_OPTIONS,       \
+	.more = "The node withdraws the devices at once. They are free for others when no "        \
+		"pod holds them any more: --wait waits for that.",                                 \
+	.check = booking_check_wait, .run = release
 
 const struct command RESERVATION_COMMANDS[] = {
 	{
 		.noun = "release",
-		.summary = "give booked GPUs back",
-		.operands = "ID...",
-		.min_operands = 1,
-		.max_operands = COMMAND_MANY,
-		.names = COMMAND_NAMES_RESERVATIONS,
+		RELEASE_ROW,
 		.flags = COMMAND_DAILY | COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
-		.options = RELEASE_OPTIONS,
-		.more = "The node withdraws the devices at once. They are free for others when no "
-			"pod holds them any more: --wait waits for that.",
 		.example = "better-compute release rsv_01kb7 --wait\n",
-		.run = release,
 	},
 	{
 		.noun = "reservations",
 		.verb = "list",
 		.summary = "list what is booked",
+		.names = NOUN_RESERVATION,
 		.flags = COMMAND_DEFAULT | COMMAND_DAILY | COMMAND_API | COMMAND_OUTPUT,
 		.options = LIST_OPTIONS,
 		.example = "better-compute reservations --state-is active\n",
@@ -195,10 +242,54 @@ const struct command RESERVATION_COMMANDS[] = {
 		.operands = "ID",
 		.min_operands = 1,
 		.max_operands = 1,
-		.names = COMMAND_NAMES_RESERVATIONS,
+		.names = NOUN_RESERVATION,
 		.flags = COMMAND_API | COMMAND_OUTPUT,
-		.example = "better-compute reservations show rsv_01kb7 -o json\n",
-		.run = show,
+		.example = "better-compute reservations show rsv_01kb7\n"
+			   "better-compute reservations show rsv_01kb7 -o json\n",
+		.run = verb_show,
+	},
+	{
+		.noun = "reservations",
+		.verb = "extend",
+		.summary = "let a reservation end later",
+		.operands = "ID",
+		.min_operands = 1,
+		.max_operands = 1,
+		.names = NOUN_RESERVATION,
+		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
+		.options = END_OPTIONS,
+		.more = "Refused when somebody else has booked the devices for that time.",
+		.example = "better-compute reservations extend rsv_01kb7 --by 2h\n",
+		.check = check_end,
+		.run = extend,
+	},
+	{
+		.noun = "reservations",
+		.verb = "shorten",
+		.summary = "let a reservation end earlier",
+		.operands = "ID",
+		.min_operands = 1,
+		.max_operands = 1,
+		.names = NOUN_RESERVATION,
+		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
+		.options = END_OPTIONS,
+		.more = "To end it now: better-compute release.",
+		.example = "better-compute reservations shorten rsv_01kb7 --by 1h\n",
+		.check = check_end,
+		.run = shorten,
+	},
+	{
+		.noun = "reservations",
+		.verb = "move",
+		.summary = "let a reservation that waits start at another time",
+		.operands = "ID",
+		.min_operands = 1,
+		.max_operands = 1,
+		.names = NOUN_RESERVATION,
+		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
+		.options = MOVE_OPTIONS,
+		.example = "better-compute reservations move rsv_01kb7 --start 9h --dry-run\n",
+		.run = move,
 	},
 	{
 		.noun = "reservations",
@@ -207,10 +298,17 @@ const struct command RESERVATION_COMMANDS[] = {
 		.operands = "ID...",
 		.min_operands = 1,
 		.max_operands = COMMAND_MANY,
-		.names = COMMAND_NAMES_RESERVATIONS,
+		.names = NOUN_RESERVATION,
 		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute reservations cancel rsv_01kb7\n",
 		.run = cancel,
+	},
+	{
+		.noun = "reservations",
+		.verb = "release",
+		RELEASE_ROW,
+		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
+		.example = "better-compute reservations release rsv_01kb7\n",
 	},
 	{0},
 };

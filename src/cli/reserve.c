@@ -2,38 +2,8 @@
 #include "cli/commands.h"
 #include "cli/noun.h"
 #include "cli/output.h"
+#include "cli/pages.h"
 #include "cli/view.h"
-
-/* "{limits: {bcd.dev/gpu: 2, cpu: 32, memory: 256Gi}}": what a pod writes to use all of it. */
-static void pods_ask(struct buf *out, const json_t *reservation)
-{
-	const json_t *resources = json_object_get(reservation, "resources");
-	int64_t cpus = view_number(resources, "vcpu"), memory = view_number(resources, "memoryGiB");
-	static const char *const CLASSES[] = {"gpu", "gpu.mig", "gpu.slot"};
-	const char *separator = "";
-	size_t index;
-	json_t *item;
-
-	buf_add_text(out, "resources: {limits: {");
-	for (size_t i = 0; i < ARRAY_SIZE(CLASSES); i++) {
-		int64_t count = 0;
-		json_array_foreach(json_object_get(reservation, "devices"), index, item)
-		{
-			const char *class = view_text(item, "class");
-			if (class && str_equal(class, CLASSES[i]))
-				count += view_number(item, "count");
-		}
-		if (count == 0)
-			continue;
-		buf_printf(out, "%sbcd.dev/%s: %lld", separator, CLASSES[i], (long long)count);
-		separator = ", ";
-	}
-	if (cpus > 0)
-		buf_printf(out, ", cpu: %lld", (long long)cpus);
-	if (memory > 0)
-		buf_printf(out, ", memory: %lldGi", (long long)memory);
-	buf_add_text(out, "}}");
-}
 
 static void print_devices(struct cli *cli, const json_t *reservation)
 {
@@ -58,11 +28,8 @@ static void print_devices(struct cli *cli, const json_t *reservation)
 
 static void print_booked(struct cli *cli, const json_t *reservation)
 {
-	CLEANUP(buf) struct buf line = {0};
-
 	print_devices(cli, reservation);
-	pods_ask(&line, reservation);
-	printf("  pods ask  %s\n", buf_text(&line));
+	printf("  pods ask  %s\n", page_pods_ask(&cli->arena, reservation));
 	noun_note_simulated(cli, NULL);
 }
 
@@ -77,12 +44,18 @@ static void print_made(struct cli *cli, const json_t *reservation)
 	printf("%s  %s%s%s\n", view_text(reservation, "id"), view_text(reservation, "state"),
 	       node ? " on " : "", node ? node : "");
 	if (starts)
-		printf("  %s (%s)\n", starts, view_exact(&cli->arena, reservation, "startAt"));
+		printf("  starts    %s (%s)\n", starts,
+		       view_exact(&cli->arena, reservation, "startAt"));
 	if (why)
 		printf("  waits     %s\n"
 		       "  cancel    better-compute reservations cancel %s\n",
 		       why, view_text(reservation, "id"));
 	print_booked(cli, reservation);
+}
+
+static bool check(struct cli *cli, struct error *error)
+{
+	return booking_check(cli, error) && booking_check_wait(cli, error);
 }
 
 static bool reserve(struct cli *cli, struct error *error)
@@ -93,7 +66,7 @@ static bool reserve(struct cli *cli, struct error *error)
 
 	if (!booking_body(cli, &body, error))
 		return false;
-	if (options_given(cli->options, "dry-run"))
+	if (cli_is_dry(cli))
 		return booking_preview(cli, body, error);
 	if (!cli_change(cli, "POST", "/v1/reservations", body, &answer, error))
 		return false;
@@ -114,10 +87,7 @@ static bool reserve(struct cli *cli, struct error *error)
 
 static const struct option RESERVE_OPTIONS[] = {
 	BOOKING_OPTIONS,
-	{"wait", 'w', OPTION_FLAG, NULL, "until it is active; with --at, until it is placed", 0, 0,
-	 NULL},
-	{"timeout", 0, OPTION_DURATION, "D", "wait no longer than this (default: no limit)", 1000,
-	 BOOKING_MAX_MS, NULL},
+	BOOKING_WAIT_OPTIONS("until it is active; with --start, until it is placed"),
 	{0},
 };
 
@@ -131,9 +101,14 @@ const struct command RESERVE_COMMANDS[] = {
 		.more = "Whole GPUs, MIG instances and slots can be mixed. --dry-run shows whether "
 			"and where it would fit. Any pod the cluster's scheduler places on the "
 			"node may take the devices: steer that with labels, taints and cluster "
-			"policies.",
+			"policies. With --nodes the devices are those of each node, and all nodes "
+			"are booked at once or none.",
 		.example = "better-compute reserve --gpus 2 --for 8h --kubernetes --wait\n"
-			   "better-compute reserve --mig 1g.10gb=2 --for 1h30m --kubernetes\n",
+			   "better-compute reserve --mig 1g.10gb=2 --for 1h30m --kubernetes "
+			   "--dry-run\n"
+			   "better-compute reserve --gpus 8 --nodes 2 --same rack --for 2h "
+			   "--kubernetes --start 8h --dry-run\n",
+		.check = check,
 		.run = reserve,
 	},
 	{0},

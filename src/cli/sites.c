@@ -1,9 +1,9 @@
 #include "cli/commands.h"
-#include "cli/noun.h"
+#include "cli/verb.h"
 
 static bool create(struct cli *cli, struct error *error)
 {
-	CLEANUP(tree) json_t *body = json_object(), *answer = NULL;
+	CLEANUP(tree) json_t *body = json_object();
 	const char *tenant, *kind = options_text(cli->options, "kind");
 
 	if (!cli_tenant(cli, &tenant, error))
@@ -11,26 +11,31 @@ static bool create(struct cli *cli, struct error *error)
 	tree_set(body, "tenantId", tree_string(tenant));
 	tree_set(body, "name", tree_string(cli->options->operands[0]));
 	tree_set(body, "kind", tree_string(kind ? kind : "custom"));
-	if (!cli_change(cli, "POST", "/v1/sites", body, &answer, error))
-		return false;
-	if (answer)
-		noun_print(cli, answer);
-	return true;
+	return verb_create(cli, body, error);
 }
 
-static bool list(struct cli *cli, struct error *error)
+static bool update(struct cli *cli, struct error *error)
 {
-	return noun_list(cli, NOUN_SITE, NULL, error);
+	CLEANUP(tree) json_t *body = json_object();
+
+	verb_add_text(cli, body, "name", "name");
+	return verb_patch(cli, body, "Give it another name: --name NAME", error);
 }
 
-static bool show(struct cli *cli, struct error *error)
+static bool archive(struct cli *cli, struct error *error)
 {
-	CLEANUP(tree) json_t *item = NULL;
+	const char *id, *pools;
 
-	if (!noun_fetch(cli, NOUN_SITE, cli->options->operands[0], &item, error))
+	if (!verb_id(cli, &id, error))
 		return false;
-	noun_print(cli, item);
-	return true;
+	pools = verb_count(cli, NOUN_POOL, "siteId", id);
+	return verb_confirm(cli,
+			    arena_printf(&cli->arena,
+					 "archiving site '%s', which has %s, is for good: no pool "
+					 "can be made there any more",
+					 cli->options->operands[0], pools ? pools : "no pools"),
+			    error) &&
+	       verb_act(cli, id, "archive", NULL, error);
 }
 
 static const char *const KINDS[] = {"platform", "custom", NULL};
@@ -42,14 +47,20 @@ static const struct option CREATE_OPTIONS[] = {
 	{0},
 };
 
+static const struct option UPDATE_OPTIONS[] = {
+	{"name", 0, OPTION_TEXT, "NAME", "its new name", 0, 0, NULL},
+	{0},
+};
+
 const struct command SITE_COMMANDS[] = {
 	{
 		.noun = "sites",
 		.verb = "list",
 		.summary = "list the sites",
+		.names = NOUN_SITE,
 		.flags = COMMAND_DEFAULT | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute sites\n",
-		.run = list,
+		.run = verb_list,
 	},
 	{
 		.noun = "sites",
@@ -58,6 +69,7 @@ const struct command SITE_COMMANDS[] = {
 		.operands = "NAME",
 		.min_operands = 1,
 		.max_operands = 1,
+		.names = NOUN_SITE,
 		.flags = COMMAND_CREATES | COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = CREATE_OPTIONS,
 		.example = "better-compute sites create frankfurt --kind custom\n",
@@ -70,10 +82,35 @@ const struct command SITE_COMMANDS[] = {
 		.operands = "SITE",
 		.min_operands = 1,
 		.max_operands = 1,
-		.names = COMMAND_NAMES_SITES,
+		.names = NOUN_SITE,
 		.flags = COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute sites show frankfurt\n",
-		.run = show,
+		.run = verb_show,
+	},
+	{
+		.noun = "sites",
+		.verb = "update",
+		.summary = "rename a site",
+		.operands = "SITE",
+		.min_operands = 1,
+		.max_operands = 1,
+		.names = NOUN_SITE,
+		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
+		.options = UPDATE_OPTIONS,
+		.example = "better-compute sites update frankfurt --name fra1\n",
+		.run = update,
+	},
+	{
+		.noun = "sites",
+		.verb = "archive",
+		.summary = "end a site for good, when no pool of it is active",
+		.operands = "SITE",
+		.min_operands = 1,
+		.max_operands = 1,
+		.names = NOUN_SITE,
+		.flags = COMMAND_CHANGES | COMMAND_ASKS | COMMAND_API | COMMAND_OUTPUT,
+		.example = "better-compute sites archive fra1 --yes\n",
+		.run = archive,
 	},
 	{0},
 };

@@ -119,7 +119,7 @@ static size_t id_width(const struct table *table, size_t column)
 static size_t natural_width(const struct table *table, size_t column)
 {
 	const char *title = table->columns[column].title;
-	size_t width = title ? table_text_width(title) : 0;
+	size_t width = table_text_width(title);
 
 	for (size_t row = 0; row < table_row_count(table); row++) {
 		size_t here = table_text_width(cell(table, row, column));
@@ -129,9 +129,20 @@ static size_t natural_width(const struct table *table, size_t column)
 	return width;
 }
 
+static bool empty(const struct table *table, size_t column)
+{
+	for (size_t row = 0; row < table_row_count(table); row++) {
+		if (!str_equal(cell(table, row, column), "-"))
+			return false;
+	}
+	return true;
+}
+
 static bool shown(const struct table *table, size_t column, bool wide)
 {
-	return wide || !(table->columns[column].flags & TABLE_WIDE);
+	unsigned flags = table->columns[column].flags;
+
+	return wide || !(flags & TABLE_WIDE || (flags & TABLE_SPARSE && empty(table, column)));
 }
 
 static size_t total_width(const struct table *table, const size_t *widths, bool wide)
@@ -145,8 +156,8 @@ static size_t total_width(const struct table *table, const size_t *widths, bool 
 	return total > GAP ? total - GAP : 0;
 }
 
-/* Makes columns narrower until the rows fit, or nothing more may be cut. */
-static void fit(const struct table *table, size_t *widths, size_t width, bool wide)
+/* Makes columns narrower until the rows fit; false when nothing more may be cut. */
+static bool fit(const struct table *table, size_t *widths, size_t width, bool wide)
 {
 	size_t total = total_width(table, widths, wide);
 
@@ -165,6 +176,7 @@ static void fit(const struct table *table, size_t *widths, size_t width, bool wi
 		widths[i] = widths[i] > least + excess ? widths[i] - excess : least;
 		total = total_width(table, widths, wide);
 	}
+	return total <= width;
 }
 
 /* At most `width` characters of text; "…" as the last when it had to be cut. */
@@ -217,6 +229,31 @@ static void add_row(const struct table *table, const size_t *widths, bool wide, 
 	end_line(out, start);
 }
 
+/* For a terminal that is too narrow: a block of lines for each row, cells that are empty left out. */
+static void render_blocks(const struct table *table, size_t width, struct buf *out)
+{
+	size_t titles = 0;
+
+	for (size_t i = 0; i < table->column_count; i++) {
+		size_t here = table_text_width(table->columns[i].title);
+		if (shown(table, i, false) && here > titles)
+			titles = here;
+	}
+	size_t rest = width > titles + GAP + FLEX_MIN ? width - titles - GAP : FLEX_MIN;
+	for (size_t row = 0; row < table_row_count(table); row++) {
+		if (row)
+			buf_add_char(out, '\n');
+		for (size_t i = 0; i < table->column_count; i++) {
+			size_t start = out->length;
+			if (!shown(table, i, false) || str_equal(cell(table, row, i), "-"))
+				continue;
+			add_cell(out, table->columns[i].title, titles + GAP, false);
+			add_cut(out, cell(table, row, i), rest);
+			end_line(out, start);
+		}
+	}
+}
+
 void table_render(const struct table *table, size_t width, bool wide, struct buf *out)
 {
 	size_t widths[TABLE_MAX_COLUMNS] = {0};
@@ -224,10 +261,11 @@ void table_render(const struct table *table, size_t width, bool wide, struct buf
 	assert(table->cells.count % table->column_count == 0);
 	for (size_t i = 0; i < table->column_count; i++)
 		widths[i] = natural_width(table, i);
-	if (width && !wide)
-		fit(table, widths, width, wide);
-	if (table->columns[0].title)
-		add_row(table, widths, wide, 0, true, out);
+	if (width && !wide && !fit(table, widths, width, wide)) {
+		render_blocks(table, width, out);
+		return;
+	}
+	add_row(table, widths, wide, 0, true, out);
 	for (size_t row = 0; row < table_row_count(table); row++)
 		add_row(table, widths, wide, row, false, out);
 }

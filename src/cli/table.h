@@ -2,8 +2,8 @@
  * table: rows for a terminal. Pure: the width is an argument.
  *
  * When the rows are wider than the terminal, ids are cut to what tells them apart (with "…"), then
- * flexible columns are cut. What is cut is never silently gone: "…" stands for it, and wide output
- * or a pipe shows it whole.
+ * flexible columns are cut; when that isn't enough, each row becomes a block of "TITLE  cell" lines.
+ * What is cut is never silently gone: "…" stands for it, and wide output or a pipe shows it whole.
  * Text from outside is shown without control characters.
  */
 #pragma once
@@ -16,8 +16,9 @@
 enum table_flags {
 	TABLE_RIGHT = 1 << 0, /* numbers */
 	TABLE_ID = 1 << 1,
-	TABLE_FLEX = 1 << 2, /* may be cut */
-	TABLE_WIDE = 1 << 3, /* shown by -o wide only */
+	TABLE_FLEX = 1 << 2,   /* may be cut */
+	TABLE_WIDE = 1 << 3,   /* shown by -o wide only */
+	TABLE_SPARSE = 1 << 4, /* left out while all its cells are empty */
 };
 
 struct table_column {

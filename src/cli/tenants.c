@@ -1,41 +1,54 @@
 #include "cli/commands.h"
-#include "cli/noun.h"
+#include "cli/verb.h"
 
 static bool create(struct cli *cli, struct error *error)
 {
-	CLEANUP(tree) json_t *body = json_object(), *answer = NULL;
+	CLEANUP(tree) json_t *body = json_object();
 
 	tree_set(body, "name", tree_string(cli->options->operands[0]));
-	if (!cli_change(cli, "POST", "/v1/tenants", body, &answer, error))
-		return false;
-	if (answer)
-		noun_print(cli, answer);
-	return true;
+	return verb_create(cli, body, error);
 }
 
-static bool list(struct cli *cli, struct error *error)
+static bool update(struct cli *cli, struct error *error)
 {
-	return noun_list(cli, NOUN_TENANT, NULL, error);
+	CLEANUP(tree) json_t *body = json_object();
+
+	verb_add_text(cli, body, "name", "name");
+	return verb_patch(cli, body, "Give it another name: --name NAME", error);
 }
 
-static bool show(struct cli *cli, struct error *error)
+static bool archive(struct cli *cli, struct error *error)
 {
-	CLEANUP(tree) json_t *item = NULL;
+	const char *id, *pools, *keys;
 
-	if (!noun_fetch(cli, NOUN_TENANT, cli->options->operands[0], &item, error))
+	if (!verb_id(cli, &id, error))
 		return false;
-	noun_print(cli, item);
-	return true;
+	pools = verb_count(cli, NOUN_POOL, "tenantId", id);
+	keys = verb_count(cli, NOUN_KEY, "tenantId", id);
+	return verb_confirm(cli,
+			    arena_printf(&cli->arena,
+					 "archiving tenant '%s', which has %s and %s, is for good: "
+					 "nothing can be made or booked for it any more",
+					 cli->options->operands[0], pools ? pools : "no pools",
+					 keys ? keys : "no keys"),
+			    error) &&
+	       verb_act(cli, id, "archive", NULL, error);
 }
+
+static const struct option UPDATE_OPTIONS[] = {
+	{"name", 0, OPTION_TEXT, "NAME", "its new name", 0, 0, NULL},
+	{0},
+};
 
 const struct command TENANT_COMMANDS[] = {
 	{
 		.noun = "tenants",
 		.verb = "list",
 		.summary = "list the tenants",
+		.names = NOUN_TENANT,
 		.flags = COMMAND_DEFAULT | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute tenants\n",
-		.run = list,
+		.run = verb_list,
 	},
 	{
 		.noun = "tenants",
@@ -44,6 +57,7 @@ const struct command TENANT_COMMANDS[] = {
 		.operands = "NAME",
 		.min_operands = 1,
 		.max_operands = 1,
+		.names = NOUN_TENANT,
 		.flags = COMMAND_CREATES | COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute tenants create research\n",
 		.run = create,
@@ -55,10 +69,35 @@ const struct command TENANT_COMMANDS[] = {
 		.operands = "TENANT",
 		.min_operands = 1,
 		.max_operands = 1,
-		.names = COMMAND_NAMES_TENANTS,
+		.names = NOUN_TENANT,
 		.flags = COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute tenants show research\n",
-		.run = show,
+		.run = verb_show,
+	},
+	{
+		.noun = "tenants",
+		.verb = "update",
+		.summary = "rename a tenant",
+		.operands = "TENANT",
+		.min_operands = 1,
+		.max_operands = 1,
+		.names = NOUN_TENANT,
+		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
+		.options = UPDATE_OPTIONS,
+		.example = "better-compute tenants update research --name science\n",
+		.run = update,
+	},
+	{
+		.noun = "tenants",
+		.verb = "archive",
+		.summary = "end a tenant for good, when nothing of it is live",
+		.operands = "TENANT",
+		.min_operands = 1,
+		.max_operands = 1,
+		.names = NOUN_TENANT,
+		.flags = COMMAND_CHANGES | COMMAND_ASKS | COMMAND_API | COMMAND_OUTPUT,
+		.example = "better-compute tenants archive science --yes\n",
+		.run = archive,
 	},
 	{0},
 };

@@ -1,5 +1,5 @@
 #include "cli/view.h"
-#include "cli/table.h"
+#include "cli/page.h"
 #include "cli/when.h"
 
 #include <stdio.h>
@@ -47,6 +47,14 @@ const char *view_exact(struct arena *arena, const json_t *object, const char *ke
 	return arena_strdup(arena, text);
 }
 
+const char *view_when(struct arena *arena, const json_t *object, const char *key, struct wall now)
+{
+	const char *exact = view_exact(arena, object, key);
+
+	return exact ? arena_printf(arena, "%s (%s)", view_relative(arena, object, key, now), exact)
+		     : NULL;
+}
+
 static const char *keep(struct arena *arena, const struct buf *text)
 {
 	return text->length ? arena_strdup(arena, buf_text(text)) : NULL;
@@ -66,6 +74,21 @@ const char *view_devices(struct arena *arena, const json_t *devices)
 			   profile ? " " : "", profile ? profile : "");
 	}
 	return keep(arena, &text);
+}
+
+const char *view_booking(struct arena *arena, const json_t *reservation)
+{
+	const json_t *list = json_object_get(reservation, "devices");
+	const char *devices = view_devices(arena, list);
+	int64_t nodes = view_number(json_object_get(reservation, "gang"), "nodes");
+	bool many = json_array_size(list) > 1;
+
+	if (devices && nodes > 0)
+		devices = arena_printf(arena, "%lld × %s%s%s", (long long)nodes, many ? "(" : "",
+				       devices, many ? ")" : "");
+	return devices && json_is_true(json_object_get(reservation, "spot"))
+		       ? arena_printf(arena, "%s, spot", devices)
+		       : devices;
 }
 
 /* "NVIDIA H100 80GB HBM3" is an "H100" in a line. */
@@ -202,6 +225,16 @@ const char *view_reasons(struct arena *arena, const json_t *reasons, const json_
 	return keep(arena, &text);
 }
 
+const char *view_reason(struct arena *arena, const json_t *reasons, size_t index,
+			const json_t *devices)
+{
+	CLEANUP(buf) struct buf text = {0};
+
+	add_reason(arena, &text, json_array_get(reasons, index), devices,
+		   json_array_size(reasons) == 1);
+	return keep(arena, &text);
+}
+
 const char *view_conditions(struct arena *arena, const json_t *conditions)
 {
 	CLEANUP(buf) struct buf text = {0};
@@ -251,7 +284,7 @@ const char *view_starts(struct arena *arena, const json_t *reservation, struct w
 	if (!state || (!str_equal(state, "pending") && !str_equal(state, "placed")) ||
 	    !read_time(reservation, "startAt", &start) || start.ms <= now.ms + LATER_MS)
 		return NULL;
-	return arena_printf(arena, "starts %s", view_relative(arena, reservation, "startAt", now));
+	return view_relative(arena, reservation, "startAt", now);
 }
 
 const char *view_ends_exact(struct arena *arena, const json_t *reservation)
@@ -284,8 +317,7 @@ const char *view_ends(struct arena *arena, const json_t *reservation, struct wal
 		const char *when = asked ? asked : ends;
 		return when ? arena_printf(arena, "ended %s", when) : NULL;
 	}
-	const char *starts = view_starts(arena, reservation, now);
-	return starts ? starts : ends;
+	return ends;
 }
 
 const char *view_atom(struct arena *arena, const char *atom)
@@ -301,8 +333,48 @@ const char *view_atom(struct arena *arena, const char *atom)
 	return arena_printf(arena, "%.*s…%s", (int)(uuid - atom) + ATOM_SHORT, atom, uuid + length);
 }
 
+const char *view_hours(struct arena *arena, int64_t seconds)
+{
+	return arena_printf(arena, "%lld.%02lld", (long long)seconds / 3600,
+			    (long long)seconds % 3600 / 36);
+}
+
+const char *view_quota_devices(struct arena *arena, const json_t *quota)
+{
+	const json_t *used = json_object_get(quota, "used");
+
+	if (!json_is_integer(json_object_get(quota, "maxDevices")))
+		return NULL;
+	return arena_printf(arena, "%lld of %lld", (long long)view_number(used, "devices"),
+			    (long long)view_number(quota, "maxDevices"));
+}
+
+const char *view_quota_hours(struct arena *arena, const json_t *quota)
+{
+	const json_t *used = json_object_get(quota, "used");
+
+	if (!json_is_integer(json_object_get(quota, "gpuHoursPerMonth")))
+		return NULL;
+	return arena_printf(arena, "%s of %lld", view_hours(arena, view_number(used, "gpuSeconds")),
+			    (long long)view_number(quota, "gpuHoursPerMonth"));
+}
+
+const char *view_map(struct arena *arena, const json_t *map)
+{
+	CLEANUP(buf) struct buf text = {0};
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)map, key, value)
+	{
+		const char *here = json_string_value(value);
+		buf_printf(&text, "%s%s=%s", text.length ? ", " : "", key, here ? here : "?");
+	}
+	return keep(arena, &text);
+}
+
 struct field_list {
-	struct table table;
+	struct page *page;
 	struct wall now;
 };
 
@@ -354,8 +426,7 @@ static void add_array(struct field_list *list, const char *name, const json_t *a
 			buf_add_text(&text, ", ");
 		add_scalar_text(&text, item);
 	}
-	table_cell(&list->table, name);
-	table_cell(&list->table, buf_text(&text));
+	page_line(list->page, name, text.length ? buf_text(&text) : "-");
 }
 
 static void add_scalar(struct field_list *list, const char *name, const json_t *value)
@@ -363,16 +434,15 @@ static void add_scalar(struct field_list *list, const char *name, const json_t *
 	CLEANUP(buf) struct buf text = {0};
 	struct wall time;
 
-	table_cell(&list->table, name);
 	add_scalar_text(&text, value);
 	if (json_is_string(value) && when_parse(json_string_value(value), &time)) {
 		char relative[WHEN_SIZE], exact[WHEN_SIZE];
 		when_format_relative(relative, time, list->now);
 		when_format_exact(exact, time);
-		table_cellf(&list->table, "%s (%s)", exact, relative);
+		page_linef(list->page, name, "%s (%s)", exact, relative);
 		return;
 	}
-	table_cell(&list->table, buf_text(&text));
+	page_line(list->page, name, text.length ? buf_text(&text) : "-");
 }
 
 static void add_fields(struct field_list *list, const char *prefix, const json_t *value)
@@ -396,13 +466,11 @@ static void add_fields(struct field_list *list, const char *prefix, const json_t
 	}
 }
 
-void view_fields(struct buf *out, const json_t *object, struct wall now)
+void view_fields(struct buf *out, const json_t *object, struct wall now, size_t width)
 {
-	static const struct table_column COLUMNS[] = {{NULL, 0}, {NULL, 0}};
-	struct field_list list = {.now = now};
+	CLEANUP(page) struct page page = {0};
+	struct field_list list = {.page = &page, .now = now};
 
-	table_init(&list.table, COLUMNS, ARRAY_SIZE(COLUMNS));
 	add_fields(&list, "", object);
-	table_render(&list.table, 0, false, out);
-	table_deinit(&list.table);
+	page_render(&page, 0, width, out);
 }

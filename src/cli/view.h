@@ -20,6 +20,8 @@ const char *view_exact(struct arena *arena, const json_t *object, const char *ke
 
 /* "2 gpu", "1 gpu + 2 gpu.mig 1g.10gb": a reservation's devices. */
 const char *view_devices(struct arena *arena, const json_t *devices);
+/* "2 gpu", "3 × 8 gpu" of a gang, "2 gpu, spot": what a reservation or a request books. */
+const char *view_booking(struct arena *arena, const json_t *reservation);
 /* "8 × H100 simulated": a node's GPUs. */
 const char *view_gpus(struct arena *arena, const json_t *node);
 /* "node_01kb…" or "node_01kb… +1": where a reservation's allocations are. */
@@ -27,12 +29,17 @@ const char *view_nodes(struct arena *arena, const json_t *reservation);
 /* "no node has 99 GPUs; the largest has 8 (DeviceClassMissing)": why the devices asked for were not
  * given; NULL without reasons. A reason that is not known here stands as its name. */
 const char *view_reasons(struct arena *arena, const json_t *reasons, const json_t *devices);
+/* One of them. */
+const char *view_reason(struct arena *arena, const json_t *reasons, size_t index,
+			const json_t *devices);
 /* "DevicesHeld: pod train/worker-3 ..." of all conditions; NULL without. */
 const char *view_conditions(struct arena *arena, const json_t *conditions);
 /* When a reservation ends or ended. */
 const char *view_ends(struct arena *arena, const json_t *reservation, struct wall now);
-/* "starts in 2 h": of one that waits for its start; NULL for others. */
+/* "in 2 h": of one that waits for its start; NULL for others. */
 const char *view_starts(struct arena *arena, const json_t *reservation, struct wall now);
+/* "in 2 h (2026-11-30 00:12 UTC)"; NULL when absent. */
+const char *view_when(struct arena *arena, const json_t *object, const char *key, struct wall now);
 /* When it ends, or when an early release was asked for, exactly. */
 const char *view_ends_exact(struct arena *arena, const json_t *reservation);
 /* "2 GPUs unhealthy"; NULL when all are well. */
@@ -43,5 +50,15 @@ bool view_terminal(const char *reservation_state); /* no state follows */
 /* "gpu/6f1c…" : an atom short enough for a line, still telling GPUs apart. */
 const char *view_atom(struct arena *arena, const char *atom);
 
-/* Every field as "name  value" lines, nested names with dots; times relative and exact. */
-void view_fields(struct buf *out, const json_t *object, struct wall now);
+/* "12.5": GPU-seconds as hours. */
+const char *view_hours(struct arena *arena, int64_t seconds);
+/* "6 of 16": what a quota allows and what is used of it; NULL without that limit. */
+const char *view_quota_devices(struct arena *arena, const json_t *quota);
+const char *view_quota_hours(struct arena *arena, const json_t *quota);
+
+/* "a=1, b=2" of an object of texts; NULL when empty. */
+const char *view_map(struct arena *arena, const json_t *map);
+
+/* Every field as "name  value" lines, nested names with dots; times relative and exact. `width` 0:
+ * no limit. */
+void view_fields(struct buf *out, const json_t *object, struct wall now, size_t width);

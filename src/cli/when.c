@@ -6,6 +6,7 @@
 
 #define DAY_MS       ((int64_t)24 * 60 * 60 * 1000)
 #define START_MAX_MS (366 * DAY_MS)
+#define PAST_MAX_MS  (3660 * DAY_MS)
 
 /* Exactly `digits` decimal digits at *text, which moves on. */
 static bool take_number(const char **text, int digits, int *ret_number)
@@ -127,20 +128,41 @@ void when_format_relative(char out[WHEN_SIZE], struct wall time, struct wall now
 	snprintf(out, WHEN_SIZE, ms < 0 ? "%s ago" : "in %s", text);
 }
 
-bool when_parse_start(const char *text, const char *field, struct wall now, struct wall *ret_time,
-		      struct error *error)
+/* RFC 3339, or a duration, which *ret_ms is then; `meaning` says what a duration counts from. */
+static bool parse_either(const char *text, const char *field, int64_t max_ms, const char *meaning,
+			 struct wall *ret_time, int64_t *ret_ms, struct error *error)
 {
-	int64_t ms;
-
+	*ret_ms = -1;
 	if (when_parse(text, ret_time))
 		return true;
 	if (strchr(text, '-') || strchr(text, ':') || text[0] < '0' || text[0] > '9') {
 		error_field(error, field, "'%s' is not a time", text);
-		return error_hint(error, "Write it as 2026-11-30T09:00:00Z, or as a duration from "
-					 "now such as 8h.");
+		return error_hint(error, "Write it as 2026-11-30T09:00:00Z, or as a duration %s.",
+				  meaning);
 	}
-	if (!duration_parse(text, field, 0, START_MAX_MS, &ms, error))
+	return duration_parse(text, field, 0, max_ms, ret_ms, error);
+}
+
+bool when_parse_start(const char *text, const char *field, struct wall now, struct wall *ret_time,
+		      struct error *error)
+{
+	struct wall time;
+	int64_t ms;
+
+	if (!parse_either(text, field, START_MAX_MS, "from now such as 8h", &time, &ms, error))
 		return false;
-	ret_time->ms = now.ms + ms;
+	ret_time->ms = ms < 0 ? time.ms : now.ms + ms;
+	return true;
+}
+
+bool when_parse_past(const char *text, const char *field, struct wall now, struct wall *ret_time,
+		     struct error *error)
+{
+	struct wall time;
+	int64_t ms;
+
+	if (!parse_either(text, field, PAST_MAX_MS, "ago such as 7d", &time, &ms, error))
+		return false;
+	ret_time->ms = ms < 0 ? time.ms : now.ms - ms;
 	return true;
 }

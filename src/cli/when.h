@@ -22,3 +22,7 @@ void when_format_relative(char out[WHEN_SIZE], struct wall time, struct wall now
 /* A start time as typed: RFC 3339, or a duration from now such as "8h". */
 MUST_CHECK bool when_parse_start(const char *text, const char *field, struct wall now,
 				 struct wall *ret_time, struct error *error);
+
+/* A time in the past as typed: RFC 3339, or how long ago, such as "7d". */
+MUST_CHECK bool when_parse_past(const char *text, const char *field, struct wall now,
+				struct wall *ret_time, struct error *error);

@@ -61,7 +61,7 @@ static void test_fits_the_terminal(void **state)
 
 	(void)state;
 	fill(&table);
-	for (size_t width = 60; width <= 120; width++) {
+	for (size_t width = 20; width <= 120; width++) {
 		CLEANUP(buf) struct buf text = {0};
 		table_render(&table, width, false, &text);
 		for (char *line = (char *)text.data; line && *line;) {
@@ -71,6 +71,39 @@ static void test_fits_the_terminal(void **state)
 			line = end + 1;
 		}
 	}
+}
+
+static void test_a_narrow_terminal_shows_blocks(void **state)
+{
+	CLEANUP(table) struct table table;
+
+	(void)state;
+	fill(&table);
+	assert_rendered(&table, 26, false,
+			"ID     rsv_01kb7aaaaaaaaa…\n"
+			"STATE  active\n"
+			"N      2\n"
+			"\n"
+			"ID     rsv_01kb7aaaaaaaaa…\n"
+			"STATE  released\n"
+			"N      16\n"
+			"NOTE   DevicesHeld: pod t…\n");
+}
+
+static void test_a_sparse_column_shows_when_it_says_something(void **state)
+{
+	static const struct table_column columns[] = {{"A", 0}, {"B", TABLE_SPARSE}};
+	CLEANUP(table) struct table table;
+
+	(void)state;
+	table_init(&table, columns, 2);
+	table_cell(&table, "1");
+	table_cell(&table, NULL);
+	assert_rendered(&table, 0, false, "A\n1\n");
+	assert_rendered(&table, 0, true, "A  B\n1  -\n");
+	table_cell(&table, "2");
+	table_cell(&table, "x");
+	assert_rendered(&table, 0, false, "A  B\n1  -\n2  x\n");
 }
 
 static void test_ids_stay_distinct_when_cut(void **state)
@@ -84,7 +117,7 @@ static void test_ids_stay_distinct_when_cut(void **state)
 	table_cell(&table, "long enough to need the room");
 	table_cell(&table, "rsv_01kb7aaaaaazzzzzzzzzzzzzzz");
 	table_cell(&table, "b");
-	assert_rendered(&table, 40, false,
+	assert_rendered(&table, 47, false,
 			"ID                 X\n"
 			"rsv_01kb7aaaaaaa…  long enough to need the room\n"
 			"rsv_01kb7aaaaaaz…  b\n");
@@ -135,6 +168,8 @@ int main(void)
 		cmocka_unit_test(test_whole_without_a_terminal),
 		cmocka_unit_test(test_wide_shows_all_columns_uncut),
 		cmocka_unit_test(test_fits_the_terminal),
+		cmocka_unit_test(test_a_narrow_terminal_shows_blocks),
+		cmocka_unit_test(test_a_sparse_column_shows_when_it_says_something),
 		cmocka_unit_test(test_ids_stay_distinct_when_cut),
 		cmocka_unit_test(test_flexible_text_is_cut_with_a_mark),
 		cmocka_unit_test(test_foreign_text_cannot_move_the_cursor),

@@ -33,6 +33,47 @@ static void test_devices_and_gpus(void **state)
 			    "gpu/6f1c0000…/gi3/ci0");
 }
 
+static void test_bookings(void **state)
+{
+	static const struct {
+		const char *reservation, *text;
+	} cases[] = {
+		{"{\"devices\":[{\"class\":\"gpu\",\"count\":2}]}", "2 gpu"},
+		{"{\"devices\":[{\"class\":\"gpu\",\"count\":8}],\"gang\":{\"nodes\":3}}",
+		 "3 × 8 gpu"},
+		{"{\"devices\":[{\"class\":\"gpu\",\"count\":1},{\"class\":\"gpu.slot\",\"count\":"
+		 "2}],"
+		 "\"gang\":{\"nodes\":2},\"spot\":true}",
+		 "2 × (1 gpu + 2 gpu.slot), spot"},
+		{"{\"devices\":[{\"class\":\"gpu\",\"count\":2}],\"spot\":false}", "2 gpu"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		CLEANUP(arena) struct arena arena = {0};
+		CLEANUP(tree) json_t *reservation = tree(cases[i].reservation);
+		assert_string_equal(view_booking(&arena, reservation), cases[i].text);
+	}
+}
+
+static void test_quotas_and_maps(void **state)
+{
+	CLEANUP(arena) struct arena arena = {0};
+	CLEANUP(tree)
+	json_t *quota = tree("{\"maxDevices\":16,\"used\":{\"devices\":6,\"gpuSeconds\":5400}}");
+	CLEANUP(tree) json_t *hours = tree("{\"gpuHoursPerMonth\":100}");
+	CLEANUP(tree) json_t *map = tree("{\"a\":\"1\",\"b\":\"2\"}");
+
+	(void)state;
+	assert_string_equal(view_quota_devices(&arena, quota), "6 of 16");
+	assert_null(view_quota_hours(&arena, quota));
+	assert_null(view_quota_devices(&arena, hours));
+	assert_string_equal(view_quota_hours(&arena, hours), "0.00 of 100");
+	assert_string_equal(view_hours(&arena, 5400), "1.50");
+	assert_string_equal(view_map(&arena, map), "a=1, b=2");
+	assert_null(view_map(&arena, json_object_get(map, "none")));
+}
+
 static void test_reasons_and_conditions(void **state)
 {
 	CLEANUP(arena) struct arena arena = {0};
@@ -81,7 +122,8 @@ static void test_starts_ends_and_sick_gpus(void **state)
 			    "{\"healthy\":false}]}");
 
 	(void)state;
-	assert_string_equal(view_ends(&arena, later, now), "starts in 2 h");
+	assert_string_equal(view_starts(&arena, later, now), "in 2 h");
+	assert_string_equal(view_ends(&arena, later, now), "in 4 h");
 	assert_string_equal(view_ends_exact(&arena, later), "2026-11-30 03:33 UTC");
 	assert_null(view_starts(&arena, over, now));
 	assert_string_equal(view_ends_exact(&arena, over), "2026-11-29 23:32 UTC");
@@ -101,7 +143,7 @@ static void test_a_start_within_moments_is_now(void **state)
 	assert_null(view_starts(&arena, placed, start));
 	assert_null(view_starts(&arena, placed, (struct wall){start.ms - 5000}));
 	assert_string_equal(view_starts(&arena, placed, (struct wall){start.ms - 60000}),
-			    "starts in 1 min");
+			    "in 1 min");
 }
 
 static void test_when_waiting_is_over(void **state)
@@ -141,7 +183,7 @@ static void test_fields_lines(void **state)
 			      "\"createdAt\":\"2026-11-29T23:33:20.000Z\",\"bad\":\"\\u001b[2J\"}");
 
 	(void)state;
-	view_fields(&text, object, (struct wall){INT64_C(1795995200000) + 60000});
+	view_fields(&text, object, (struct wall){INT64_C(1795995200000) + 60000}, 0);
 	assert_string_equal(buf_text(&text),
 			    "id                        pool_1\n"
 			    "policy.kubernetes.gpuApi  dra\n"
@@ -225,6 +267,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_devices_and_gpus),
+		cmocka_unit_test(test_bookings),
+		cmocka_unit_test(test_quotas_and_maps),
 		cmocka_unit_test(test_reasons_and_conditions),
 		cmocka_unit_test(test_starts_ends_and_sick_gpus),
 		cmocka_unit_test(test_a_start_within_moments_is_now),

@@ -69,14 +69,29 @@ static void test_start_times_as_typed(void **state)
 	struct wall time;
 
 	(void)state;
-	expect_ok(when_parse_start("8h", "--at", NOW, &time, &error), &error);
+	expect_ok(when_parse_start("8h", "--start", NOW, &time, &error), &error);
 	assert_int_equal(time.ms, NOW.ms + 8 * 3600000);
-	expect_ok(when_parse_start("2026-11-30T00:00:00Z", "--at", NOW, &time, &error), &error);
+	expect_ok(when_parse_start("2026-11-30T00:00:00Z", "--start", NOW, &time, &error), &error);
 	assert_int_equal(time.ms, NOW.ms + 1600000);
-	expect_error(when_parse_start("tomorrow", "--at", NOW, &time, &error), &error,
-		     ERROR_INVALID_INPUT, "--at: 'tomorrow' is not a time");
-	expect_error(when_parse_start("400d", "--at", NOW, &time, &error), &error,
-		     ERROR_INVALID_INPUT, "--at");
+	expect_error(when_parse_start("tomorrow", "--start", NOW, &time, &error), &error,
+		     ERROR_INVALID_INPUT, "--start: 'tomorrow' is not a time");
+	expect_error(when_parse_start("400d", "--start", NOW, &time, &error), &error,
+		     ERROR_INVALID_INPUT, "--start");
+}
+
+static void test_times_in_the_past(void **state)
+{
+	struct error error = {0};
+	struct wall time;
+
+	(void)state;
+	expect_ok(when_parse_past("7d", "--from", NOW, &time, &error), &error);
+	assert_int_equal(time.ms, NOW.ms - INT64_C(7) * 86400 * 1000);
+	expect_ok(when_parse_past("2026-11-30T00:00:00Z", "--from", NOW, &time, &error), &error);
+	assert_int_equal(time.ms, INT64_C(1795996800000));
+	expect_error(when_parse_past("yesterday", "--from", NOW, &time, &error), &error,
+		     ERROR_INVALID_INPUT, "--from: 'yesterday' is not a time");
+	assert_non_null(strstr(error.hint, "ago such as 7d"));
 }
 
 int main(void)
@@ -85,6 +100,7 @@ int main(void)
 		cmocka_unit_test(test_times_read_and_written),
 		cmocka_unit_test(test_times_for_people),
 		cmocka_unit_test(test_start_times_as_typed),
+		cmocka_unit_test(test_times_in_the_past),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,229 @@
+#include "cli/pages.h"
+#include "cli/noun.h"
+#include "cli/output.h"
+#include "cli/page.h"
+#include "cli/view.h"
+
+#define INDENT 2
+
+static void print(const struct page *page)
+{
+	CLEANUP(buf) struct buf text = {0};
+
+	page_render(page, INDENT, output_width(), &text);
+	output_text(&text);
+}
+
+static void add_conditions(struct cli *cli, struct page *page, const json_t *conditions)
+{
+	size_t index;
+	json_t *item;
+
+	json_array_foreach(conditions, index, item)
+	{
+		const char *type = view_text(item, "type"), *message = view_text(item, "message");
+		const char *reason = view_text(item, "reason");
+		const char *since = view_relative(&cli->arena, item, "since", cli->now);
+		const char *text = message && message[0] ? message : reason;
+		page_linef(page, type ? type : "?", "%s%s%s", text ? text : "true",
+			   since ? ", since " : "", since ? since : "");
+	}
+}
+
+static void add_name(struct cli *cli, struct page *page, enum noun_kind kind, const char *label,
+		     const json_t *item, const char *key)
+{
+	struct noun_view view = {.cli = cli};
+	const char *id = view_text(item, key), *name = noun_view_name(&view, kind, item, key);
+
+	if (id && name && !str_equal(id, name))
+		page_linef(page, label, "%s (%s)", name, id);
+	else
+		page_line(page, label, id);
+	noun_view_deinit(&view);
+}
+
+/* --- a reservation --- */
+
+const char *page_pods_ask(struct arena *arena, const json_t *reservation)
+{
+	const json_t *resources = json_object_get(reservation, "resources");
+	int64_t cpus = view_number(resources, "vcpu"), memory = view_number(resources, "memoryGiB");
+	static const char *const CLASSES[] = {"gpu", "gpu.mig", "gpu.slot"};
+	CLEANUP(buf) struct buf out = {0};
+	const char *separator = "";
+	size_t index;
+	json_t *item;
+
+	buf_add_text(&out, "resources: {limits: {");
+	for (size_t i = 0; i < ARRAY_SIZE(CLASSES); i++) {
+		int64_t count = 0;
+		json_array_foreach(json_object_get(reservation, "devices"), index, item)
+		{
+			const char *class = view_text(item, "class");
+			if (class && str_equal(class, CLASSES[i]))
+				count += view_number(item, "count");
+		}
+		if (count == 0)
+			continue;
+		buf_printf(&out, "%sbcd.dev/%s: %lld", separator, CLASSES[i], (long long)count);
+		separator = ", ";
+	}
+	if (cpus > 0)
+		buf_printf(&out, ", cpu: %lld", (long long)cpus);
+	if (memory > 0)
+		buf_printf(&out, ", memory: %lldGi", (long long)memory);
+	buf_add_text(&out, "}}");
+	return arena_strdup(arena, buf_text(&out));
+}
+
+static const struct table_column ALLOCATION_COLUMNS[] = {{"ALLOCATION", TABLE_ID},
+							 {"NODE", TABLE_ID},
+							 {"STATE", 0},
+							 {"CLASS", 0},
+							 {"DEVICE", TABLE_FLEX}};
+
+static void print_allocations(const struct cli *cli, const json_t *allocations)
+{
+	CLEANUP(table) struct table table;
+	size_t index, i;
+	json_t *allocation, *device;
+
+	table_init(&table, ALLOCATION_COLUMNS, ARRAY_SIZE(ALLOCATION_COLUMNS));
+	json_array_foreach(allocations, index, allocation)
+	{
+		json_array_foreach(json_object_get(allocation, "devices"), i, device)
+		{
+			table_cell(&table, view_text(allocation, "id"));
+			table_cell(&table, view_text(allocation, "nodeId"));
+			table_cell(&table, view_text(allocation, "state"));
+			table_cell(&table, view_text(device, "class"));
+			table_cell(&table, view_text(device, "atom"));
+		}
+	}
+	if (table_row_count(&table) == 0)
+		return;
+	puts("");
+	output_table(cli, &table);
+}
+
+/* When it starts, how long it lasts, when it ends: one line each, as far as it has come. */
+static void add_times(struct cli *cli, struct page *page, const json_t *item, bool over)
+{
+	struct arena *arena = &cli->arena;
+	const char *given = view_when(arena, item, "releaseRequestedAt", cli->now);
+	const char *ends = view_when(arena, item, "endAt", cli->now);
+
+	page_line(page, "for", view_text(item, "duration"));
+	page_line(page, view_starts(arena, item, cli->now) ? "starts" : "started",
+		  view_when(arena, item, "startAt", cli->now));
+	if (over && given)
+		page_line(page, "given back", given);
+	else
+		page_line(page, over ? "ended" : "ends", ends);
+	page_line(page, "made", view_when(arena, item, "createdAt", cli->now));
+}
+
+static void add_place(struct cli *cli, struct page *page, const json_t *item)
+{
+	const json_t *gang = json_object_get(item, "gang");
+	const char *same = view_text(json_object_get(gang, "topology"), "same");
+
+	page_line(page, "devices", view_booking(&cli->arena, item));
+	if (same)
+		page_linef(page, "together", "all %lld nodes in one %s",
+			   (long long)view_number(gang, "nodes"), same);
+	page_line(page, "nodes", view_nodes(&cli->arena, item));
+	add_name(cli, page, NOUN_POOL, "pool", item, "poolId");
+	add_name(cli, page, NOUN_TENANT, "tenant", item, "tenantId");
+}
+
+void page_of_reservation(struct cli *cli, const json_t *item)
+{
+	const char *state = view_text(item, "state"), *id = view_text(item, "id");
+	const json_t *reasons = json_object_get(item, "reasons");
+	bool pending = state && str_equal(state, "pending"), over = state && view_terminal(state);
+	CLEANUP(page) struct page page = {0};
+
+	printf("%s  %s\n", id ? id : "?", state ? state : "?");
+	page_line(&page, "because", view_text(item, "stateReason"));
+	add_place(cli, &page, item);
+	add_times(cli, &page, item, over);
+	/* What kept a reservation waiting is past when it has a place. */
+	for (size_t i = 0; (pending || over) && i < json_array_size(reasons); i++)
+		page_line(&page,
+			  i         ? ""
+			  : pending ? "waits"
+				    : "why",
+			  view_reason(&cli->arena, reasons, i, json_object_get(item, "devices")));
+	add_conditions(cli, &page, json_object_get(item, "conditions"));
+	if (!over)
+		page_line(&page, "pods ask", page_pods_ask(&cli->arena, item));
+	print(&page);
+	print_allocations(cli, json_object_get(item, "allocations"));
+	noun_note_simulated(cli, NULL);
+}
+
+/* --- a node --- */
+
+static const struct table_column DEVICE_COLUMNS[] = {{"DEVICE", TABLE_FLEX},
+						     {"CLASS", 0},
+						     {"HEALTH", TABLE_FLEX},
+						     {"RESERVATION", TABLE_ID},
+						     {"ALLOCATION", TABLE_ID | TABLE_WIDE}};
+
+static void print_devices(const struct cli *cli, const json_t *devices)
+{
+	CLEANUP(table) struct table table;
+	size_t index;
+	json_t *item;
+
+	table_init(&table, DEVICE_COLUMNS, ARRAY_SIZE(DEVICE_COLUMNS));
+	json_array_foreach(devices, index, item)
+	{
+		const char *class = view_text(item, "class"), *profile = view_text(item, "profile");
+		const char *cause = view_text(item, "cause");
+		bool healthy = json_is_true(json_object_get(item, "healthy"));
+		table_cell(&table, view_text(item, "atom"));
+		table_cellf(&table, "%s%s%s", class ? class : "?", profile ? " " : "",
+			    profile ? profile : "");
+		table_cell(&table, healthy ? "ok" : cause ? cause : "unhealthy");
+		table_cell(&table, view_text(item, "reservationId"));
+		table_cell(&table, view_text(item, "allocationId"));
+	}
+	if (table_row_count(&table) == 0)
+		return;
+	puts("");
+	output_table(cli, &table);
+}
+
+void page_of_node(struct cli *cli, const json_t *item)
+{
+	const char *state = view_text(item, "state"), *id = view_text(item, "id");
+	const char *seen = view_relative(&cli->arena, item, "lastSeenAt", cli->now);
+	bool connected = json_is_true(json_object_get(item, "connected"));
+	CLEANUP(page) struct page page = {0};
+
+	printf("%s  %s, %s%s\n", id ? id : "?", state ? state : "?",
+	       connected ? "connected"
+	       : seen    ? "last seen "
+			 : "never seen",
+	       connected || !seen ? "" : seen);
+	page_line(&page, "hostname", view_text(item, "hostname"));
+	page_line(&page, "as Node", view_text(item, "kubernetesNodeName"));
+	page_line(&page, "GPUs", view_gpus(&cli->arena, item));
+	page_line(&page, "sick", view_sick_gpus(&cli->arena, item));
+	add_name(cli, &page, NOUN_POOL, "pool", item, "poolId");
+	add_name(cli, &page, NOUN_SITE, "site", item, "siteId");
+	add_name(cli, &page, NOUN_TENANT, "tenant", item, "tenantId");
+	page_line(&page, "trust", view_text(item, "trust"));
+	page_line(&page, "bcd", view_text(item, "bcdVersion"));
+	page_line(&page, "labels", view_map(&cli->arena, json_object_get(item, "labels")));
+	add_conditions(cli, &page, json_object_get(item, "conditions"));
+	page_linef(&page, "spec", "%lld stored of %lld",
+		   (long long)view_number(item, "storedGeneration"),
+		   (long long)view_number(item, "specGeneration"));
+	page_line(&page, "joined", view_when(&cli->arena, item, "createdAt", cli->now));
+	print(&page);
+	print_devices(cli, json_object_get(item, "devices"));
+}

@@ -1,0 +1,142 @@
+#include "cli/commands.h"
+#include "cli/verb.h"
+#include "cli/view.h"
+
+#define DEVICES_MAX (1 << 20)
+#define HOURS_MAX   (INT64_C(1) << 40)
+
+static void add_limits(struct cli *cli, json_t *body)
+{
+	verb_add_number(cli, body, "max-devices", "maxDevices");
+	verb_add_number(cli, body, "gpu-hours", "gpuHoursPerMonth");
+}
+
+static bool check_create(struct cli *cli, struct error *error)
+{
+	if (options_given(cli->options, "max-devices") || options_given(cli->options, "gpu-hours"))
+		return true;
+	error_set(error, ERROR_INVALID_INPUT, "which limit?");
+	return error_hint(error, "Say --max-devices N, --gpu-hours N (a month), or both.");
+}
+
+static bool create(struct cli *cli, struct error *error)
+{
+	CLEANUP(tree) json_t *body = json_object();
+	const char *tenant;
+
+	if (!cli_tenant(cli, &tenant, error))
+		return false;
+	tree_set(body, "tenantId", tree_string(tenant));
+	if (!verb_add_id(cli, body, NOUN_POOL, "pool", "poolId", error))
+		return false;
+	verb_add_text(cli, body, "class", "class");
+	add_limits(cli, body);
+	return verb_create(cli, body, error);
+}
+
+static bool update(struct cli *cli, struct error *error)
+{
+	CLEANUP(tree) json_t *body = json_object();
+
+	add_limits(cli, body);
+	return verb_patch(cli, body, "Say --max-devices N or --gpu-hours N.", error);
+}
+
+static bool delete(struct cli *cli, struct error *error)
+{
+	CLEANUP(tree) json_t *quota = NULL;
+
+	if (!noun_fetch(cli, NOUN_QUOTA, cli->options->operands[0], &quota, error))
+		return false;
+	const char *id = view_text(quota, "id");
+	const char *devices = view_quota_devices(&cli->arena, quota);
+	const char *hours = view_quota_hours(&cli->arena, quota);
+	const char *question = arena_printf(
+		&cli->arena, "deleting %s takes the limit away: %s%s%s%s", id,
+		devices ? devices : "", devices ? " devices" : "", devices && hours ? ", " : "",
+		hours ? arena_printf(&cli->arena, "%s GPU-hours this month", hours) : "");
+	return verb_confirm(cli, question, error) && verb_delete(cli, id, error);
+}
+
+static const char *const CLASSES[] = {"gpu", "gpu.mig", "gpu.slot", NULL};
+
+#define LIMIT_OPTIONS                                                                              \
+	{"max-devices", 0, OPTION_NUMBER, "N", "so many devices at a time", 0, DEVICES_MAX, NULL}, \
+	{                                                                                          \
+		"gpu-hours", 0, OPTION_NUMBER, "N", "so many GPU-hours a month", 0, HOURS_MAX,     \
+			NULL                                                                       \
+	}
+
+static const struct option CREATE_OPTIONS[] = {
+	{"tenant", 0, OPTION_TEXT, "TENANT", "whose use is limited", 0, 0, NULL},
+	{"pool", 0, OPTION_TEXT, "POOL", "in this pool alone (default: in all)", 0, 0, NULL},
+	{"class", 0, OPTION_TEXT, "CLASS", "of this class alone: gpu, gpu.mig or gpu.slot", 0, 0,
+	 CLASSES},
+	LIMIT_OPTIONS,
+	{0},
+};
+
+static const struct option UPDATE_OPTIONS[] = {LIMIT_OPTIONS, {0}};
+
+const struct command QUOTA_COMMANDS[] = {
+	{
+		.noun = "quotas",
+		.verb = "list",
+		.summary = "list the limits of tenants, and what is used of them",
+		.names = NOUN_QUOTA,
+		.flags = COMMAND_DEFAULT | COMMAND_API | COMMAND_OUTPUT,
+		.example = "better-compute quotas\n",
+		.run = verb_list,
+	},
+	{
+		.noun = "quotas",
+		.verb = "create",
+		.summary = "limit what a tenant may book",
+		.names = NOUN_QUOTA,
+		.flags = COMMAND_CREATES | COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
+		.options = CREATE_OPTIONS,
+		.more = "A request that would go over a limit is denied with the numbers.",
+		.example = "better-compute quotas create --tenant research --max-devices 16 "
+			   "--gpu-hours 2000\n",
+		.check = check_create,
+		.run = create,
+	},
+	{
+		.noun = "quotas",
+		.verb = "show",
+		.summary = "show one limit and what is used of it",
+		.operands = "ID",
+		.min_operands = 1,
+		.max_operands = 1,
+		.names = NOUN_QUOTA,
+		.flags = COMMAND_API | COMMAND_OUTPUT,
+		.example = "better-compute quotas show quo_01kb7\n",
+		.run = verb_show,
+	},
+	{
+		.noun = "quotas",
+		.verb = "update",
+		.summary = "change a limit",
+		.operands = "ID",
+		.min_operands = 1,
+		.max_operands = 1,
+		.names = NOUN_QUOTA,
+		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
+		.options = UPDATE_OPTIONS,
+		.example = "better-compute quotas update quo_01kb7 --max-devices 24\n",
+		.run = update,
+	},
+	{
+		.noun = "quotas",
+		.verb = "delete",
+		.summary = "take a limit away",
+		.operands = "ID",
+		.min_operands = 1,
+		.max_operands = 1,
+		.names = NOUN_QUOTA,
+		.flags = COMMAND_CHANGES | COMMAND_ASKS | COMMAND_API | COMMAND_OUTPUT,
+		.example = "better-compute quotas delete quo_01kb7 --yes\n",
+		.run = delete,
+	},
+	{0},
+};

@@ -1,0 +1,25 @@
+/*
+ * secret: values that must not be seen: read from a file or stdin, handed over into a file.
+ *
+ * A secret is never in argv, in an error, or in what --dry-run prints.
+ */
+#pragma once
+
+#include "cli/cli.h"
+
+/* Rows of the flags of commands that hand a secret over. */
+#define SECRET_OUT_OPTIONS(what)                                                                   \
+	{"out", 0, OPTION_TEXT, "FILE", "write the " what " there (0600), not to the terminal",    \
+	 0,     0, NULL},                                                                          \
+	{                                                                                          \
+		"force", 0, OPTION_FLAG, NULL, "replace FILE if it exists", 0, 0, NULL             \
+	}
+
+/* Prints the answer of a create. With --out its `field` goes to that file alone; without, to
+ * stdout with a word about it. */
+MUST_CHECK bool secret_hand_over(struct cli *cli, json_t *answer, const char *field,
+				 struct error *error);
+
+/* A secret from a file, or from stdin for "-"; one newline at its end is left out. */
+MUST_CHECK bool secret_read(const char *path, const char **ret_value, struct arena *arena,
+			    struct error *error);

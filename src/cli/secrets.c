@@ -1,0 +1,141 @@
+#include "cli/commands.h"
+#include "cli/secret.h"
+#include "cli/verb.h"
+
+/* The value goes into the body, and never into what a dry run prints. */
+static bool add_value(struct cli *cli, json_t *body, struct error *error)
+{
+	const char *path = options_text(cli->options, "from"), *value;
+
+	if (!path)
+		return true;
+	if (!secret_read(path, &value, &cli->arena, error))
+		return false;
+	tree_set(body, "value", tree_string(cli_is_dry(cli) ? "(not shown)" : value));
+	return true;
+}
+
+static bool check_create(struct cli *cli, struct error *error)
+{
+	if (options_given(cli->options, "from"))
+		return true;
+	error_set(error, ERROR_INVALID_INPUT, "--from is needed");
+	return error_hint(error, "Say where the value stands: --from FILE, or --from - for stdin.");
+}
+
+static bool create(struct cli *cli, struct error *error)
+{
+	CLEANUP(tree) json_t *body = json_object();
+	const char *tenant;
+
+	if (!cli_tenant(cli, &tenant, error))
+		return false;
+	tree_set(body, "tenantId", tree_string(tenant));
+	tree_set(body, "name", tree_string(cli->options->operands[0]));
+	return add_value(cli, body, error) && verb_create(cli, body, error);
+}
+
+static bool update(struct cli *cli, struct error *error)
+{
+	CLEANUP(tree) json_t *body = json_object();
+
+	verb_add_text(cli, body, "name", "name");
+	return add_value(cli, body, error) &&
+	       verb_patch(cli, body, "Give a new value by --from FILE, or --name NAME.", error);
+}
+
+static bool delete(struct cli *cli, struct error *error)
+{
+	const char *id;
+
+	return verb_id(cli, &id, error) &&
+	       verb_confirm(
+		       cli,
+		       arena_printf(&cli->arena,
+				    "deleting secret %s breaks whatever refers to it, such as a "
+				    "pool's joinTokenRef",
+				    id),
+		       error) &&
+	       verb_delete(cli, id, error);
+}
+
+#define FROM {"from", 0, OPTION_TEXT, "FILE", "the value: a file, or - for stdin", 0, 0, NULL}
+
+static const struct option CREATE_OPTIONS[] = {
+	FROM,
+	{"tenant", 0, OPTION_TEXT, "TENANT", "whose secret it is", 0, 0, NULL},
+	{0},
+};
+
+static const struct option UPDATE_OPTIONS[] = {
+	FROM,
+	{"name", 0, OPTION_TEXT, "NAME", "its new name", 0, 0, NULL},
+	{0},
+};
+
+const struct command SECRET_COMMANDS[] = {
+	{
+		.noun = "secrets",
+		.verb = "list",
+		.summary = "list the secrets (never a value)",
+		.names = NOUN_SECRET,
+		.flags = COMMAND_DEFAULT | COMMAND_API | COMMAND_OUTPUT,
+		.example = "better-compute secrets\n",
+		.run = verb_list,
+	},
+	{
+		.noun = "secrets",
+		.verb = "create",
+		.summary = "keep a secret, such as a cluster's join token",
+		.operands = "NAME",
+		.min_operands = 1,
+		.max_operands = 1,
+		.names = NOUN_SECRET,
+		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
+		.options = CREATE_OPTIONS,
+		.more = "The value comes from a file or from stdin, never from the command line; "
+			"one newline at its end is left out. It can't be read back. Pools refer to "
+			"it as secret://TENANT/ID.",
+		.example = "better-compute secrets create k8s-join --from - <join.token\n",
+		.check = check_create,
+		.run = create,
+	},
+	{
+		.noun = "secrets",
+		.verb = "show",
+		.summary = "show a secret's record, without its value",
+		.operands = "SECRET",
+		.min_operands = 1,
+		.max_operands = 1,
+		.names = NOUN_SECRET,
+		.flags = COMMAND_API | COMMAND_OUTPUT,
+		.example = "better-compute secrets show k8s-join\n",
+		.run = verb_show,
+	},
+	{
+		.noun = "secrets",
+		.verb = "update",
+		.summary = "give a secret a new value or name",
+		.operands = "SECRET",
+		.min_operands = 1,
+		.max_operands = 1,
+		.names = NOUN_SECRET,
+		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
+		.options = UPDATE_OPTIONS,
+		.example = "better-compute secrets update k8s-join --from join.token\n",
+		.run = update,
+	},
+	{
+		.noun = "secrets",
+		.verb = "delete",
+		.summary = "forget a secret",
+		.operands = "SECRET",
+		.min_operands = 1,
+		.max_operands = 1,
+		.names = NOUN_SECRET,
+		.flags = COMMAND_CHANGES | COMMAND_ASKS | COMMAND_API | COMMAND_OUTPUT,
+		.example = "better-compute secrets delete k8s-join --yes\n",
+		.run = delete,
+	},
+	{0},
+};

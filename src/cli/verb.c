@@ -1,0 +1,170 @@
+#include "cli/verb.h"
+#include "cli/output.h"
+#include "cli/view.h"
+
+static const struct noun *noun_of(const struct cli *cli)
+{
+	return noun_get(cli->command->names);
+}
+
+bool verb_list(struct cli *cli, struct error *error)
+{
+	return noun_list(cli, cli->command->names, NULL, error);
+}
+
+bool verb_show(struct cli *cli, struct error *error)
+{
+	CLEANUP(tree) json_t *item = NULL;
+
+	if (!noun_fetch(cli, cli->command->names, cli->options->operands[0], &item, error))
+		return false;
+	noun_print(cli, item);
+	return true;
+}
+
+bool verb_id(struct cli *cli, const char **ret_id, struct error *error)
+{
+	return noun_resolve(cli, cli->command->names, cli->options->operands[0], ret_id, error);
+}
+
+/* Sends a change of one thing; a thing that isn't there hints at the listing. */
+static bool send(struct cli *cli, const char *method, const char *path, json_t *body,
+		 json_t **ret_answer, struct error *error)
+{
+	return cli_change(cli, method, path, body, ret_answer, error) ||
+	       noun_missing(cli->command->names, error);
+}
+
+static bool send_and_print(struct cli *cli, const char *method, const char *path, json_t *body,
+			   struct error *error)
+{
+	CLEANUP(tree) json_t *answer = NULL;
+
+	if (!send(cli, method, path, body, &answer, error))
+		return false;
+	if (answer)
+		noun_print(cli, answer);
+	return true;
+}
+
+bool verb_create(struct cli *cli, json_t *body, struct error *error)
+{
+	CLEANUP(tree) json_t *answer = NULL;
+
+	if (!cli_change(cli, "POST", noun_of(cli)->path, body, &answer, error))
+		return false;
+	if (answer)
+		noun_print(cli, answer);
+	return true;
+}
+
+bool verb_patch(struct cli *cli, json_t *body, const char *hint, struct error *error)
+{
+	const char *id;
+
+	if (json_object_size(body) == 0) {
+		error_set(error, ERROR_INVALID_INPUT, "nothing to change");
+		return error_hint(error, "%s", hint);
+	}
+	return verb_id(cli, &id, error) &&
+	       send_and_print(cli, "PATCH",
+			      arena_printf(&cli->arena, "%s/%s", noun_of(cli)->path, id), body,
+			      error);
+}
+
+static const char *action_path(struct cli *cli, const char *id, const char *action)
+{
+	return arena_printf(&cli->arena, "%s/%s/%s", noun_of(cli)->path, id, action);
+}
+
+bool verb_send(struct cli *cli, const char *id, const char *action, json_t *body,
+	       json_t **ret_answer, struct error *error)
+{
+	return send(cli, "POST", action_path(cli, id, action), body, ret_answer, error);
+}
+
+bool verb_act(struct cli *cli, const char *id, const char *action, json_t *body,
+	      struct error *error)
+{
+	return send_and_print(cli, "POST", action_path(cli, id, action), body, error);
+}
+
+bool verb_delete(struct cli *cli, const char *id, struct error *error)
+{
+	const char *path = arena_printf(&cli->arena, "%s/%s", noun_of(cli)->path, id);
+	CLEANUP(tree) json_t *answer = NULL;
+
+	if (!send(cli, "DELETE", path, NULL, &answer, error))
+		return false;
+	if (answer && !output_raw(cli, answer))
+		printf("%s  deleted\n", id);
+	return true;
+}
+
+bool verb_confirm(struct cli *cli, const char *question, struct error *error)
+{
+	return cli_is_dry(cli) || output_confirm(cli, question, error);
+}
+
+const char *verb_count(struct cli *cli, enum noun_kind kind, const char *key, const char *value)
+{
+	const struct noun *noun = noun_get(kind);
+	CLEANUP(tree) json_t *items = NULL;
+	struct error ignored; /* a number less in a question */
+	size_t index, count = 0;
+	json_t *item;
+
+	if (!api_list(cli->api, noun->path, NULL, &items, &ignored))
+		return NULL;
+	json_array_foreach(items, index, item)
+	{
+		const char *here = view_text(item, key), *state = view_text(item, "state");
+		bool over = view_text(item, "revokedAt") ||
+			    (state && (str_equal(state, "archived") ||
+				       str_equal(state, "retired") || view_terminal(state)));
+		count += here && str_equal(here, value) && !over;
+	}
+	return count ? arena_printf(&cli->arena, "%zu %s", count,
+				    count == 1 ? noun->word : noun->plural)
+		     : NULL;
+}
+
+void verb_add_text(struct cli *cli, json_t *body, const char *option, const char *key)
+{
+	const char *text = options_text(cli->options, option);
+
+	if (text)
+		tree_set(body, key, tree_string(text));
+}
+
+void verb_add_number(struct cli *cli, json_t *body, const char *option, const char *key)
+{
+	if (options_given(cli->options, option))
+		tree_set(body, key, json_integer(options_number(cli->options, option, 0)));
+}
+
+bool verb_add_id(struct cli *cli, json_t *body, enum noun_kind kind, const char *option,
+		 const char *key, struct error *error)
+{
+	const char *text = options_text(cli->options, option), *id;
+
+	if (!text)
+		return true;
+	if (!noun_resolve(cli, kind, text, &id, error))
+		return false;
+	tree_set(body, key, tree_string(id));
+	return true;
+}
+
+bool verb_query_id(struct cli *cli, struct buf *query, enum noun_kind kind, const char *option,
+		   const char *key, struct error *error)
+{
+	const char *text = options_text(cli->options, option), *id;
+
+	if (!text)
+		return true;
+	if (!noun_resolve(cli, kind, text, &id, error))
+		return false;
+	api_query_add(query, key, id);
+	return true;
+}
