@@ -1,5 +1,6 @@
 #include "bcd/verbs.h"
 
+#include "cli/man.h"
 #include "text/suggest.h"
 
 #include <stdio.h>
@@ -17,6 +18,7 @@ static const struct option common_options[] = {
 
 static const struct option top_options[] = {
 	{.name = "version", .kind = OPTION_FLAG, .help = "print the version"},
+	{.name = "man", .kind = OPTION_FLAG, .help = "print the manual page, bcd(8)"},
 	{0},
 };
 
@@ -46,6 +48,40 @@ static int print_verb_help(const struct verb *verb)
 	options_help(&text, common_options);
 	if (*verb->more)
 		buf_printf(&text, "\n%s", verb->more);
+	fputs(buf_text(&text), stdout);
+	return EXIT_DONE;
+}
+
+static void man_verb(struct buf *out, const struct verb *verb)
+{
+	CLEANUP(buf) struct buf usage = {0};
+
+	buf_printf(&usage, "bcd %s%s%s [options]", verb->name, *verb->operands ? " " : "",
+		   verb->operands);
+	man_title(out, ".SS", buf_text(&usage));
+	buf_clear(&usage);
+	buf_printf(&usage, "%s.", verb->summary);
+	man_text(out, buf_text(&usage));
+	if (*verb->more)
+		man_lines(out, verb->more);
+	man_options(out, verb->options);
+}
+
+static int print_man(void)
+{
+	CLEANUP(buf) struct buf text = {0};
+
+	man_head(&text, "bcd", 8, "lend this machine's GPUs to its kubelet, as booked");
+	man_title(&text, ".SH", "SYNOPSIS");
+	man_text(&text, "bcd [--config FILE] VERB ...");
+	man_title(&text, ".SH", "VERBS");
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		man_verb(&text, verbs[i]);
+	man_title(&text, ".SH", "COMMON OPTIONS");
+	man_options(&text, common_options);
+	man_title(&text, ".SH", "FILES");
+	man_item(&text, CONFIG_DEFAULT_PATH, "The configuration, unless --config names another.");
+	buf_add_text(&text, ".SH SEE ALSO\n.BR better-compute (1)\n");
 	fputs(buf_text(&text), stdout);
 	return EXIT_DONE;
 }
@@ -113,6 +149,8 @@ static int run_without_verb(int argc, char **argv)
 		printf("bcd %s (release sequence 0)\n", BC_VERSION);
 		return EXIT_DONE;
 	}
+	if (options_given(&options, "man"))
+		return print_man();
 	print_help();
 	return options_given(&options, "help") ? EXIT_DONE : EXIT_USAGE;
 }
