@@ -1,4 +1,5 @@
 #include "serve/serve.h"
+#include "better-compute/database.h"
 #include "better-compute/verbs.h"
 #include "cli/output.h"
 #include "sys/durable.h"
@@ -9,14 +10,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define DEFAULT_HOME           "/var/lib/better-compute"
 #define DEFAULT_LISTEN         "127.0.0.1:7480"
 #define DEFAULT_GATEWAY_LISTEN "0.0.0.0:7443"
 #define DEFAULT_GATEWAY_NAME   "gateway.better-compute.internal"
 #define DEFAULT_WORKERS        2
 #define DRAIN_DELAY_MS         3000
 #define MAX_DRAIN_DELAY_MS     300000
-#define MAX_CONNINFO           ((size_t)8 << 10)
 
 /* --- options --- */
 
@@ -25,40 +24,6 @@ static const char *text_or(const struct cli *cli, const char *name, const char *
 	const char *text = options_text(cli->options, name);
 
 	return text ? text : otherwise;
-}
-
-/* argv is for all to see, so a database's password may not stand there. */
-static bool check_no_password(const char *url, struct error *error)
-{
-	const char *scheme = strstr(url, "://");
-	const char *at = scheme ? strchr(scheme, '@') : NULL;
-	const char *colon = scheme ? strchr(scheme + 3, ':') : NULL;
-
-	if (!(at && colon && colon < at) && !strstr(url, "password="))
-		return true;
-	error_set(error, ERROR_INVALID_INPUT, "--database holds a password, and others can see it");
-	return error_hint(error, "Put it into a file (0600) and give --database-file FILE.");
-}
-
-static bool read_database(struct cli *cli, const char **ret_url, struct error *error)
-{
-	const char *url = options_text(cli->options, "database");
-	const char *path = options_text(cli->options, "database-file");
-	CLEANUP(buf) struct buf content = {0};
-
-	if (url && path)
-		return error_set(error, ERROR_INVALID_INPUT,
-				 "--database and --database-file exclude each other");
-	*ret_url = url;
-	if (url)
-		return check_no_password(url, error);
-	if (!path)
-		return true;
-	if (!durable_read(path, MAX_CONNINFO, &content, error))
-		return error_wrap(error, "--database-file");
-	*ret_url =
-		arena_strndup(&cli->arena, buf_text(&content), strcspn(buf_text(&content), "\r\n"));
-	return true;
 }
 
 /* What nodes are told when nothing is given; NULL: as bound. A wildcard is no address. */
@@ -78,7 +43,7 @@ static const char *gateway_address(struct cli *cli)
 static bool read_options(struct cli *cli, struct serve_options *ret_options, struct error *error)
 {
 	struct serve_options options = {
-		.home = text_or(cli, "home", DEFAULT_HOME),
+		.home = database_home(cli),
 		.listen = text_or(cli, "listen", DEFAULT_LISTEN),
 		.gateway_listen = text_or(cli, "gateway-listen", DEFAULT_GATEWAY_LISTEN),
 		.gateway_name = text_or(cli, "gateway-name", DEFAULT_GATEWAY_NAME),
@@ -90,7 +55,7 @@ static bool read_options(struct cli *cli, struct serve_options *ret_options, str
 	if (!options.tls_certificate_file != !options.tls_key_file)
 		return error_set(error, ERROR_INVALID_INPUT,
 				 "--tls-cert and --tls-key need each other");
-	if (!read_database(cli, &options.database, error))
+	if (!database_given(cli, &options.database, error))
 		return false;
 	options.gateway_address = gateway_address(cli);
 	options.migrate = options_given(cli->options, "migrate");
@@ -268,10 +233,7 @@ static bool serve(struct cli *cli, struct error *error)
 }
 
 static const struct option OPTIONS[] = {
-	{.name = "home",
-	 .kind = OPTION_TEXT,
-	 .value = "DIR",
-	 .help = "its folder: database, keys (default " DEFAULT_HOME ")"},
+	DATABASE_OPTIONS,
 	{.name = "init",
 	 .kind = OPTION_FLAG,
 	 .help = "make the database, the keys and the first operator key, then end"},
@@ -279,14 +241,6 @@ static const struct option OPTIONS[] = {
 	 .kind = OPTION_TEXT,
 	 .value = "FILE",
 	 .help = "with --init: where the operator key goes (0600), not to stdout"},
-	{.name = "database",
-	 .kind = OPTION_TEXT,
-	 .value = "URL",
-	 .help = "sqlite:PATH or postgresql://... (default sqlite:DIR/better-compute.db)"},
-	{.name = "database-file",
-	 .kind = OPTION_TEXT,
-	 .value = "FILE",
-	 .help = "the same from a file's first line, for one with a password"},
 	{.name = "listen",
 	 .kind = OPTION_TEXT,
 	 .value = "ADDR:PORT",

@@ -51,6 +51,7 @@ struct store_connection {
 
 struct store_driver {
 	const char *name;
+	bool shared; /* any number of processes may have it open */
 
 	/* Migrations, the first is version 1. */
 	const struct store_migration *migrations;
@@ -58,6 +59,9 @@ struct store_driver {
 
 	/* A statement: 1 when the table schema_versions is there, else 0. */
 	const char *has_schema;
+	/* Statements, for all tables of the schema: (table, column, 1 for a number, place in the
+	 * primary key from 1 or 0) in the columns' order; and (table, table it refers to). */
+	const char *list_columns, *list_references;
 
 	/* Takes what belongs to the whole store, such as the lock on its file; `reading` takes none
 	 * and makes nothing. */
@@ -89,6 +93,15 @@ struct store_driver {
 
 extern const struct store_driver store_sqlite;
 extern const struct store_driver store_postgres;
+
+/* Opens without looking at the schema. */
+MUST_CHECK bool store_create(const char *url, bool reading, struct store **ret_store,
+			     struct error *error);
+/* Inside a body: the schema's version, 0 for none; and its migrations after `from` up to `to`. */
+MUST_CHECK bool store_schema_read(struct store_connection *connection, int *ret_version,
+				  struct error *error);
+MUST_CHECK bool store_schema_raise(struct store_connection *connection, int from, int to,
+				   struct error *error);
 
 /* The two schemas grow together: one version, two texts. */
 extern const struct store_migration store_sqlite_migrations[STORE_MIGRATIONS];

@@ -328,10 +328,25 @@ static void postgres_close(struct store *store)
 
 const struct store_driver store_postgres = {
 	.name = "postgresql",
+	.shared = true,
 	.migrations = store_postgres_migrations,
 	.migrations_count = STORE_MIGRATIONS,
 	.has_schema = "SELECT count(*) FROM pg_catalog.pg_class WHERE relname = 'schema_versions' "
 		      "AND relnamespace = current_schema()::regnamespace",
+	.list_columns =
+		"SELECT t.relname::text, c.attname::text, "
+		"(c.atttypid = 'bigint'::regtype)::int, "
+		"coalesce(array_position(k.conkey, c.attnum), 0) FROM pg_catalog.pg_class t "
+		"JOIN pg_catalog.pg_attribute c ON c.attrelid = t.oid AND c.attnum > 0 AND NOT "
+		"c.attisdropped LEFT JOIN pg_catalog.pg_constraint k ON k.conrelid = t.oid AND "
+		"k.contype = 'p' WHERE t.relkind = 'r' AND t.relnamespace = "
+		"current_schema()::regnamespace ORDER BY t.relname, c.attnum",
+	.list_references =
+		"SELECT t.relname::text, r.relname::text FROM pg_catalog.pg_constraint k "
+		"JOIN pg_catalog.pg_class t ON t.oid = k.conrelid "
+		"JOIN pg_catalog.pg_class r ON r.oid = k.confrelid "
+		"WHERE k.contype = 'f' AND t.relnamespace = "
+		"current_schema()::regnamespace",
 	.open = postgres_open,
 	.close = postgres_close,
 	.connect = postgres_connect,

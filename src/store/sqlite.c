@@ -365,6 +365,10 @@ const struct store_driver store_sqlite = {
 	.migrations_count = STORE_MIGRATIONS,
 	.has_schema = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = "
 		      "'schema_versions'",
+	.list_columns = "SELECT t.name, c.name, c.type = 'INTEGER', c.pk FROM sqlite_master t, "
+			"pragma_table_info(t.name) c WHERE t.type = 'table' ORDER BY t.name, c.cid",
+	.list_references = "SELECT t.name, r.\"table\" FROM sqlite_master t, "
+			   "pragma_foreign_key_list(t.name) r WHERE t.type = 'table'",
 	.open = sqlite_open,
 	.close = sqlite_close,
 	.connect = sqlite_connect,

@@ -404,10 +404,6 @@ static const char *const VERSION_6[] = {
 /* clang-format on */
 
 const struct store_migration store_sqlite_migrations[STORE_MIGRATIONS] = {
-	{"first", VERSION_1},
-	{"api", VERSION_2},
-	{"reservations", VERSION_3},
-	{"money", VERSION_4},
-	{"secrets", VERSION_5},
-	{"running", VERSION_6},
+	{"first", VERSION_1}, {"api", VERSION_2},     {"reservations", VERSION_3},
+	{"money", VERSION_4}, {"secrets", VERSION_5}, {"running", VERSION_6},
 };

@@ -256,7 +256,6 @@ void store_stats_read(const struct store *store, enum store_mode mode,
 
 struct migrate_step {
 	struct store *store;
-	int last;  /* the version to end at */
 	bool done; /* nothing is left to apply */
 };
 
@@ -276,69 +275,87 @@ static bool apply_migration(struct store_connection *connection, int version, st
 			  error);
 }
 
-/* Applies the next migration, if one is left. */
-static bool migrate_body(struct store_connection *connection, void *argument, struct error *error)
+bool store_schema_raise(struct store_connection *connection, int from, int to, struct error *error)
 {
-	struct migrate_step *step = argument;
-	const struct store_driver *driver = connection->driver;
-	CLEANUP(store_rows) struct store_rows rows = {0};
-	int64_t version;
-
-	step->done = false;
-	if (!store_exec(connection,
-			"CREATE TABLE IF NOT EXISTS schema_versions (version INTEGER PRIMARY KEY, "
-			"name TEXT NOT NULL, applied_ms BIGINT NOT NULL)",
-			STORE_NO_PARAMS, error) ||
-	    !store_query(connection, "SELECT max(version) FROM schema_versions", STORE_NO_PARAMS,
-			 &rows, error))
+	if (from == 0 && !store_exec(connection,
+				     "CREATE TABLE schema_versions (version INTEGER PRIMARY KEY, "
+				     "name TEXT NOT NULL, applied_ms BIGINT NOT NULL)",
+				     STORE_NO_PARAMS, error))
 		return false;
-	version = store_get_int(&rows, 0, 0);
-	if (version > driver->migrations_count) {
-		error_set(error, ERROR_INVALID_STATE,
-			  "the database has schema %lld, this program knows %d", (long long)version,
-			  driver->migrations_count);
-		return error_hint(error, "Run the version that wrote it, or a newer one.");
+	for (int version = from + 1; version <= to; version++) {
+		if (!apply_migration(connection, version, error))
+			return false;
 	}
-	step->store->schema_version = (int)version;
-	step->done = version >= step->last;
-	return step->done || apply_migration(connection, (int)version + 1, error);
-}
-
-/* The lineage is made by who comes first and then only read. */
-static bool lineage_body(struct store_connection *connection, void *argument, struct error *error)
-{
-	struct store *store = argument;
-	CLEANUP(store_rows) struct store_rows rows = {0};
-	char fresh[ID_SIZE];
-
-	random_id(fresh, "lin", store_now(connection));
-	if (!store_exec(connection,
-			"INSERT INTO meta (name, value) VALUES ('lineage', $1) "
-			"ON CONFLICT (name) DO NOTHING",
-			STORE_PARAMS(store_text(fresh)), error) ||
-	    !store_query(connection, "SELECT value FROM meta WHERE name = 'lineage'",
-			 STORE_NO_PARAMS, &rows, error))
-		return false;
-	str_copy(store->lineage, sizeof store->lineage, store_get_text(&rows, 0, 0));
 	return true;
 }
 
-/* 0: there is no schema yet. Which tables there are is told by the catalog, each driver's own. */
-static bool version_body(struct store_connection *connection, void *argument, struct error *error)
+/* Which tables there are is told by the catalog, each driver's own. */
+bool store_schema_read(struct store_connection *connection, int *ret_version, struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
-	int *ret_version = argument;
 
-	*ret_version = 0;
 	if (!store_query(connection, connection->driver->has_schema, STORE_NO_PARAMS, &rows, error))
 		return false;
-	if (store_get_int(&rows, 0, 0) == 0)
+	if (store_get_int(&rows, 0, 0) == 0) {
+		*ret_version = 0;
 		return true;
+	}
 	if (!store_query(connection, "SELECT max(version) FROM schema_versions", STORE_NO_PARAMS,
 			 &rows, error))
 		return false;
 	*ret_version = (int)store_get_int(&rows, 0, 0);
 	return true;
+}
+
+/* Applies the next migration, if one is left. */
+static bool migrate_body(struct store_connection *connection, void *argument, struct error *error)
+{
+	struct migrate_step *step = argument;
+	int version, last = connection->driver->migrations_count;
+
+	if (!store_schema_read(connection, &version, error))
+		return false;
+	if (version > last) {
+		error_set(error, ERROR_INVALID_STATE,
+			  "the database has schema %d, this program knows %d", version, last);
+		return error_hint(error, "Run the version that wrote it, or a newer one.");
+	}
+	step->store->schema_version = version;
+	step->done = version == last;
+	return step->done || store_schema_raise(connection, version, version + 1, error);
+}
+
+static bool read_lineage_body(struct store_connection *connection, void *argument,
+			      struct error *error)
+{
+	struct store *store = argument;
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!store_query(connection, "SELECT value FROM meta WHERE name = 'lineage'",
+			 STORE_NO_PARAMS, &rows, error))
+		return false;
+	if (rows.count == 0)
+		return error_set(error, ERROR_INVALID_STATE, "it has no lineage");
+	str_copy(store->lineage, sizeof store->lineage, store_get_text(&rows, 0, 0));
+	return true;
+}
+
+/* The lineage is made by who comes first and then only read. */
+static bool lineage_body(struct store_connection *connection, void *argument, struct error *error)
+{
+	char fresh[ID_SIZE];
+
+	random_id(fresh, "lin", store_now(connection));
+	return store_exec(connection,
+			  "INSERT INTO meta (name, value) VALUES ('lineage', $1) "
+			  "ON CONFLICT (name) DO NOTHING",
+			  STORE_PARAMS(store_text(fresh)), error) &&
+	       read_lineage_body(connection, argument, error);
+}
+
+static bool version_body(struct store_connection *connection, void *argument, struct error *error)
+{
+	return store_schema_read(connection, argument, error);
 }
 
 /* May an older schema be migrated, and is what was there kept? */
@@ -364,7 +381,7 @@ static bool prepare_migration(struct store_connection *connection, int version,
 static bool migrate_all(struct store *store, struct store_connection *connection,
 			enum store_migrate migrate, struct error *error)
 {
-	struct migrate_step step = {.store = store, .last = store->driver->migrations_count};
+	struct migrate_step step = {.store = store};
 	int version;
 
 	if (!store_run(connection, STORE_READ, version_body, &version, error) ||
@@ -384,7 +401,7 @@ static bool look_only(struct store *store, struct store_connection *connection, 
 	if (store->schema_version == 0)
 		return error_set(error, ERROR_NOT_FOUND, "it holds nothing of better-compute's");
 	if (store->schema_version <= store->driver->migrations_count)
-		return true;
+		return store_run(connection, STORE_READ, read_lineage_body, store, error);
 	return error_set(error, ERROR_INVALID_STATE, "its schema is %d, this program knows %d",
 			 store->schema_version, store->driver->migrations_count);
 }
@@ -421,8 +438,7 @@ bool store_open(const char *url, struct store **ret_store, struct error *error)
 	return store_open_as(url, STORE_MIGRATE, ret_store, error);
 }
 
-bool store_open_as(const char *url, enum store_migrate migrate, struct store **ret_store,
-		   struct error *error)
+bool store_create(const char *url, bool reading, struct store **ret_store, struct error *error)
 {
 	const struct store_driver *driver = driver_of(url);
 	struct store *store;
@@ -435,8 +451,22 @@ bool store_open_as(const char *url, enum store_migrate migrate, struct store **r
 	store->driver = driver;
 	store->url = mem_strdup(url);
 	store->counters = mem_alloc(2 * sizeof *store->counters);
-	if (!driver->open(store, migrate == STORE_MIGRATE_NEVER, error) ||
-	    !bring_up(store, migrate, error)) {
+	if (!driver->open(store, reading, error)) {
+		store_destroy(store);
+		return error_wrap(error, "open the database");
+	}
+	*ret_store = store;
+	return true;
+}
+
+bool store_open_as(const char *url, enum store_migrate migrate, struct store **ret_store,
+		   struct error *error)
+{
+	struct store *store;
+
+	if (!store_create(url, migrate == STORE_MIGRATE_NEVER, &store, error))
+		return false;
+	if (!bring_up(store, migrate, error)) {
 		store_destroy(store);
 		return error_wrap(error, "open the database");
 	}

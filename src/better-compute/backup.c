@@ -1,0 +1,140 @@
+#include "control/backup.h"
+#include "better-compute/database.h"
+#include "better-compute/verbs.h"
+#include "cli/output.h"
+#include "control/core/timestamp.h"
+#include "serve/serve.h"
+#include "store/store.h"
+#include "sys/durable.h"
+
+static bool find_url(struct cli *cli, char **ret_url, struct error *error)
+{
+	const char *given;
+
+	return database_given(cli, &given, error) &&
+	       serve_database_url(database_home(cli), given, ret_url, error);
+}
+
+/* It may hold a password. */
+static void forget_url(char *url)
+{
+	explicit_bzero(url, strlen(url));
+	free(url);
+}
+
+static bool show(struct cli *cli, const char *what, const char *path,
+		 const struct backup_info *info)
+{
+	CLEANUP(tree) json_t *answer = NULL;
+	char made[TIMESTAMP_SIZE];
+
+	timestamp_format(made, info->made);
+	answer = json_pack("{s:s, s:s, s:s, s:i, s:I, s:I}", "file", path, "madeAt", made,
+			   "lineage", info->lineage, "schema", info->schema_version, "tables",
+			   (json_int_t)info->tables, "rows", (json_int_t)info->rows);
+	if (!output_raw(cli, answer))
+		printf("%s %s: %lld rows of %lld tables, as of %s\n", what, path,
+		       (long long)info->rows, (long long)info->tables, made);
+	return true;
+}
+
+/* --- backup --- */
+
+static bool write_backup(const char *url, const char *path, struct backup_info *ret_info,
+			 struct error *error)
+{
+	CLEANUP(buf) struct buf text = {0};
+	struct store *store;
+	bool done;
+
+	if (!store_open_as(url, STORE_MIGRATE_NEVER, &store, error))
+		return false;
+	done = backup_write(store, &text, ret_info, error) &&
+	       durable_create(path, text.data, text.length, 0600, error);
+	store_destroy(store);
+	buf_wipe(&text);
+	return done;
+}
+
+static bool backup(struct cli *cli, struct error *error)
+{
+	const char *path = cli->options->operands[0];
+	struct backup_info info;
+	char *url;
+	bool done;
+
+	/* Before the work, so that it isn't done for nothing. */
+	if (durable_stamp(path).exists)
+		return error_set(error, ERROR_CONFLICT, "'%s' is there already", path);
+	if (!find_url(cli, &url, error))
+		return false;
+	done = write_backup(url, path, &info, error);
+	forget_url(url);
+	return done && show(cli, "wrote", path, &info);
+}
+
+/* --- restore --- */
+
+static bool restore(struct cli *cli, struct error *error)
+{
+	const char *path = cli->options->operands[0];
+	bool force = options_given(cli->options, "force");
+	CLEANUP(buf) struct buf text = {0};
+	struct backup_info info;
+	char *url;
+	bool done;
+
+	if (!durable_read(path, BACKUP_MAX_SIZE, &text, error) ||
+	    !durable_make_folder(database_home(cli), 0700, error) || !find_url(cli, &url, error))
+		return false;
+	done = backup_restore(url, &text, path, force, &info, error);
+	forget_url(url);
+	buf_wipe(&text);
+	if (!done || !show(cli, "restored", path, &info))
+		return false;
+	output_note("nodes meet a new lineage: they report all they hold, and take what it says");
+	return true;
+}
+
+static const struct option BACKUP_OPTIONS[] = {DATABASE_OPTIONS, {0}};
+
+static const struct option RESTORE_OPTIONS[] = {
+	DATABASE_OPTIONS,
+	{.name = "force", .kind = OPTION_FLAG, .help = "replace what the database holds"},
+	{0},
+};
+
+const struct command BACKUP_COMMANDS[] = {
+	{
+		.noun = "backup",
+		.summary = "write the database to a file",
+		.operands = "FILE",
+		.min_operands = 1,
+		.max_operands = 1,
+		.flags = COMMAND_OUTPUT,
+		.options = BACKUP_OPTIONS,
+		.more = "One moment of the whole database, taken while the control plane goes on "
+			"working, as a text that SQLite and PostgreSQL both read back. FILE is "
+			"made (0600) and must not be there. It is as secret as the database. The "
+			"keys in DIR/pki are not in it: keep a copy of that folder too.",
+		.example = "better-compute backup --home ./control-plane monday.backup",
+		.run = backup,
+	},
+	{
+		.noun = "restore",
+		.summary = "make a database of a backup",
+		.operands = "FILE",
+		.min_operands = 1,
+		.max_operands = 1,
+		.flags = COMMAND_OUTPUT,
+		.options = RESTORE_OPTIONS,
+		.more = "Stop every replica first. A backup of an older version is brought up to "
+			"date. The database gets a new lineage, so that nodes don't take its "
+			"numbers for those of before: each reports what it holds, and gives back "
+			"what this database doesn't know. A database that holds something is "
+			"replaced with --force only.",
+		.example = "better-compute restore --home ./control-plane monday.backup",
+		.run = restore,
+	},
+	{0},
+};

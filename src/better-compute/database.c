@@ -1,0 +1,46 @@
+#include "better-compute/database.h"
+
+#include "sys/durable.h"
+
+#define MAX_CONNINFO ((size_t)8 << 10)
+
+const char *database_home(const struct cli *cli)
+{
+	const char *home = options_text(cli->options, "home");
+
+	return home ? home : DATABASE_DEFAULT_HOME;
+}
+
+/* argv is for all to see, so a database's password may not stand there. */
+static bool check_no_password(const char *url, struct error *error)
+{
+	const char *scheme = strstr(url, "://");
+	const char *at = scheme ? strchr(scheme, '@') : NULL;
+	const char *colon = scheme ? strchr(scheme + 3, ':') : NULL;
+
+	if (!(at && colon && colon < at) && !strstr(url, "password="))
+		return true;
+	error_set(error, ERROR_INVALID_INPUT, "--database holds a password, and others can see it");
+	return error_hint(error, "Put it into a file (0600) and give --database-file FILE.");
+}
+
+bool database_given(struct cli *cli, const char **ret_url, struct error *error)
+{
+	const char *url = options_text(cli->options, "database");
+	const char *path = options_text(cli->options, "database-file");
+	CLEANUP(buf) struct buf content = {0};
+
+	if (url && path)
+		return error_set(error, ERROR_INVALID_INPUT,
+				 "--database and --database-file exclude each other");
+	*ret_url = url;
+	if (url)
+		return check_no_password(url, error);
+	if (!path)
+		return true;
+	if (!durable_read(path, MAX_CONNINFO, &content, error))
+		return error_wrap(error, "--database-file");
+	*ret_url =
+		arena_strndup(&cli->arena, buf_text(&content), strcspn(buf_text(&content), "\r\n"));
+	return true;
+}
