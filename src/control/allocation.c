@@ -1,6 +1,8 @@
 #include "control/allocation.h"
 
 #include "control/metering.h"
+#include "control/nodes.h"
+#include "control/room.h"
 #include "control/spec.h"
 
 /* --- rows --- */
@@ -73,6 +75,53 @@ bool reservation_step(struct store_connection *db, const char *id, enum reservat
 			  state_event(next, why), error);
 }
 
+/* What its parts have come to. */
+static bool settle(struct store_connection *db, const char *reservation, const char *why,
+		   struct error *error)
+{
+	for (;;) {
+		CLEANUP(store_rows) struct store_rows rows = {0};
+		struct reservation_parts parts;
+		enum reservation_state state;
+		enum reservation_event event;
+
+		if (!store_query(db,
+				 "SELECT r.state, r.gang_nodes, "
+				 "(SELECT count(*) FROM allocations a WHERE a.reservation = r.id "
+				 "AND a.state = 'placed'), "
+				 "(SELECT count(*) FROM allocations a WHERE a.reservation = r.id "
+				 "AND a.state = 'bound'), "
+				 "(SELECT count(*) FROM allocations a WHERE a.reservation = r.id "
+				 "AND a.state = 'releasing') FROM reservations r WHERE r.id = $1",
+				 STORE_PARAMS(store_text(reservation)), &rows, error))
+			return false;
+		if (rows.count == 0 ||
+		    !reservation_state_parse(store_get_text(&rows, 0, 0), &state))
+			return error_set(error, ERROR_INTERNAL,
+					 "reservation '%s': no or unknown state", reservation);
+		parts = (struct reservation_parts){
+			.wanted = (int)store_get_int(&rows, 0, 1),
+			.placed = (int)store_get_int(&rows, 0, 2),
+			.bound = (int)store_get_int(&rows, 0, 3),
+			.releasing = (int)store_get_int(&rows, 0, 4),
+		};
+		parts.wanted = parts.wanted > 0 ? parts.wanted : 1;
+		if (!reservation_settle(state, &parts, &event))
+			return true;
+		if (!reservation_step(db, reservation, event, why, error))
+			return false;
+	}
+}
+
+bool allocation_list_live(struct store_connection *db, const char *reservation,
+			  struct store_rows *ret_rows, struct error *error)
+{
+	return store_query(db,
+			   "SELECT id FROM allocations WHERE reservation = $1 AND state IN "
+			   "('placed', 'bound', 'releasing') ORDER BY id",
+			   STORE_PARAMS(store_text(reservation)), ret_rows, error);
+}
+
 /* --- booking --- */
 
 static bool insert_device(struct store_connection *db, const char *id, int64_t ordinal,
@@ -100,25 +149,46 @@ static bool insert_device(struct store_connection *db, const char *id, int64_t o
 		       error);
 }
 
-bool allocation_book(struct store_connection *db, const char *reservation,
-		     const struct placement_request *request, const struct placement_answer *answer,
-		     char ret_id[ID_SIZE], struct error *error)
+bool allocation_book_part(struct store_connection *db, const char *reservation,
+			  const struct placement_request *request,
+			  const struct placement_member *member, struct error *error)
 {
-	work_new_id(db, "alc", ret_id);
+	CLEANUP(store_rows) struct store_rows nodes = {0};
+	struct allocation allocation;
+	char id[ID_SIZE];
+	bool found;
+
+	work_new_id(db, "alc", id);
 	if (!store_exec(db,
 			"INSERT INTO allocations (id, reservation, node, state, from_ms, to_ms, "
 			"vcpus, memory_bytes, limited, lost_reason, end_reason, created_ms) "
 			"VALUES ($1, $2, $3, 'placed', $4, $5, $6, $7, $8, '', '', $9)",
-			STORE_PARAMS(store_text(ret_id), store_text(reservation),
-				     store_text(answer->node->id), store_int(request->from_ms),
-				     store_int(request->to_ms), store_int(answer->vcpus),
-				     store_int(answer->memory_bytes), store_int(request->limited),
+			STORE_PARAMS(store_text(id), store_text(reservation),
+				     store_text(member->node->id), store_int(request->from_ms),
+				     store_int(request->to_ms), store_int(member->vcpus),
+				     store_int(member->memory_bytes), store_int(request->limited),
 				     store_int(store_now(db).ms)),
 			error))
 		return false;
-	for (size_t i = 0; i < answer->atoms_count; i++) {
-		if (!insert_device(db, ret_id, (int64_t)i, request, answer->node,
-				   &answer->node->atoms[answer->atoms[i]], error))
+	for (size_t i = 0; i < member->atoms_count; i++) {
+		if (!insert_device(db, id, (int64_t)i, request, member->node,
+				   &member->node->atoms[member->atoms[i]], error))
+			return false;
+	}
+	if (!room_nodes_of(db, id, &nodes, error) || !room_refresh_all(db, &nodes, error))
+		return false;
+	if (request->from_ms > store_now(db).ms)
+		return true;
+	return allocation_load(db, id, &allocation, &found, error) &&
+	       allocation_start(db, &allocation, error);
+}
+
+bool allocation_book(struct store_connection *db, const char *reservation,
+		     const struct placement_request *request, const struct placement_answer *answer,
+		     struct error *error)
+{
+	for (size_t i = 0; i < answer->members_count; i++) {
+		if (!allocation_book_part(db, reservation, request, &answer->members[i], error))
 			return false;
 	}
 	return store_exec(db,
@@ -223,12 +293,14 @@ bool allocation_withdraw(struct store_connection *db, struct allocation *allocat
 					STORE_PARAMS(store_text(allocation->id)), error))
 		return false;
 	allocation->state = ALLOCATION_RELEASING;
-	return reservation_step(db, allocation->reservation, RESERVATION_ON_WITHDRAWN, why, error);
+	return settle(db, allocation->reservation, why, error);
 }
 
 static bool end(struct store_connection *db, struct allocation *allocation,
 		enum allocation_state state, const char *why, struct error *error)
 {
+	CLEANUP(store_rows) struct store_rows nodes = {0};
+
 	if (!store_exec(db,
 			"UPDATE allocations SET end_reason = CASE WHEN state = 'releasing' THEN "
 			"end_reason ELSE $4 END, state = $2, released_ms = $3 WHERE id = $1",
@@ -236,8 +308,10 @@ static bool end(struct store_connection *db, struct allocation *allocation,
 				     store_text(allocation_state_name(state)),
 				     store_int(store_now(db).ms), store_text(why)),
 			error) ||
+	    !room_nodes_of(db, allocation->id, &nodes, error) ||
 	    !store_exec(db, "DELETE FROM bookings WHERE allocation = $1",
-			STORE_PARAMS(store_text(allocation->id)), error))
+			STORE_PARAMS(store_text(allocation->id)), error) ||
+	    !room_refresh_all(db, &nodes, error))
 		return false;
 	allocation->state = state;
 	return metering_close(db, allocation->id, error);
@@ -247,7 +321,19 @@ bool allocation_finish(struct store_connection *db, struct allocation *allocatio
 		       struct error *error)
 {
 	return end(db, allocation, ALLOCATION_RELEASED, why, error) &&
-	       reservation_step(db, allocation->reservation, RESERVATION_ON_RELEASED, why, error);
+	       settle(db, allocation->reservation, why, error);
+}
+
+bool allocation_bind(struct store_connection *db, const struct allocation *allocation,
+		     struct error *error)
+{
+	return store_exec(db,
+			  "UPDATE allocations SET bound_ms = coalesce(bound_ms, $2), state = CASE "
+			  "WHEN state = 'placed' THEN 'bound' ELSE state END, lost_reason = '', "
+			  "lost_ms = NULL WHERE id = $1",
+			  STORE_PARAMS(store_text(allocation->id), store_int(store_now(db).ms)),
+			  error) &&
+	       settle(db, allocation->reservation, "", error);
 }
 
 bool allocation_fail(struct store_connection *db, struct allocation *allocation, const char *why,
@@ -255,14 +341,83 @@ bool allocation_fail(struct store_connection *db, struct allocation *allocation,
 {
 	int64_t generation;
 
-	assert(allocation->state == ALLOCATION_PLACED);
+	assert(allocation->state == ALLOCATION_PLACED || allocation->state == ALLOCATION_BOUND);
 	if (allocation->assigned_generation > 0 &&
 	    !spec_changed(db, allocation->node, &generation, error))
 		return false;
-	return end(db, allocation, ALLOCATION_FAILED, why, error) &&
+	return end(db, allocation, ALLOCATION_FAILED, why, error);
+}
+
+bool allocation_withdraw_all(struct store_connection *db, const char *reservation, const char *why,
+			     struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!allocation_list_live(db, reservation, &rows, error))
+		return false;
+	for (size_t i = 0; i < rows.count; i++) {
+		struct allocation allocation;
+		bool found;
+
+		if (!allocation_load(db, store_get_text(&rows, i, 0), &allocation, &found, error))
+			return false;
+		if (allocation.state != ALLOCATION_RELEASING &&
+		    !allocation_withdraw(db, &allocation, why, error))
+			return false;
+	}
+	return true;
+}
+
+bool allocation_unplace_all(struct store_connection *db, const char *reservation, const char *why,
+			    struct error *error)
+{
+	/* First the reservation: the ends of its parts are no longer its own. */
+	return reservation_step(db, reservation, RESERVATION_ON_UNPLACED, why, error) &&
 	       store_exec(db, "UPDATE reservations SET from_ms = NULL, end_ms = NULL WHERE id = $1",
-			  STORE_PARAMS(store_text(allocation->reservation)), error) &&
-	       reservation_step(db, allocation->reservation, RESERVATION_ON_UNPLACED, why, error);
+			  STORE_PARAMS(store_text(reservation)), error) &&
+	       allocation_withdraw_all(db, reservation, why, error);
+}
+
+/* RES-41: may the reservation, or what its node is rented as, be interrupted? */
+static bool is_spot(struct store_connection *db, const struct allocation *allocation,
+		    bool *ret_spot, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!store_query(db,
+			 "SELECT 1 FROM reservations WHERE id = $1 AND spot = 1 UNION ALL SELECT 1 "
+			 "FROM node_labels WHERE node = $2 AND name = $3 AND value = 'spot' AND "
+			 "system = 1",
+			 STORE_PARAMS(store_text(allocation->reservation),
+				      store_text(allocation->node),
+				      store_text(NODE_LABEL_CAPACITY)),
+			 &rows, error))
+		return false;
+	*ret_spot = rows.count > 0;
+	return true;
+}
+
+/* What a reservation that runs comes to when a part of it is gone with its node. */
+static bool settle_loss(struct store_connection *db, const struct allocation *allocation,
+			struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0}, live = {0};
+	bool spot;
+
+	if (!store_query(db, "SELECT tenant FROM reservations WHERE id = $1",
+			 STORE_PARAMS(store_text(allocation->reservation)), &rows, error))
+		return false;
+	if (!allocation_list_live(db, allocation->reservation, &live, error))
+		return false;
+	if (live.count > 0)
+		return work_event(db, store_get_text(&rows, 0, 0), "reservation.state.changed",
+				  allocation->reservation,
+				  state_event(RESERVATION_ACTIVE, "NodeLost"), error) &&
+		       settle(db, allocation->reservation, "NodeLost", error);
+	return is_spot(db, allocation, &spot, error) &&
+	       reservation_step(db, allocation->reservation,
+				spot ? RESERVATION_ON_PREEMPTED : RESERVATION_ON_LOST, "NodeLost",
+				error);
 }
 
 bool allocation_lose(struct store_connection *db, struct allocation *allocation,
@@ -273,6 +428,5 @@ bool allocation_lose(struct store_connection *db, struct allocation *allocation,
 	assert(allocation->state == ALLOCATION_BOUND);
 	return spec_changed(db, allocation->node, &generation, error) &&
 	       end(db, allocation, ALLOCATION_RELEASED, "NodeLost", error) &&
-	       reservation_step(db, allocation->reservation, RESERVATION_ON_LOST, "NodeLost",
-				error);
+	       settle_loss(db, allocation, error);
 }

@@ -25,11 +25,18 @@ MUST_CHECK bool allocation_load(struct store_connection *db, const char *id,
 				struct allocation *ret_allocation, bool *ret_found,
 				struct error *error);
 
-/* Books what placement chose for a reservation. */
+/* The allocations of a reservation that aren't over: rows of their ids. */
+MUST_CHECK bool allocation_list_live(struct store_connection *db, const char *reservation,
+				     struct store_rows *ret_rows, struct error *error);
+
+/* Books what placement chose for a pending reservation, all of it, and starts what is due. */
 MUST_CHECK bool allocation_book(struct store_connection *db, const char *reservation,
 				const struct placement_request *request,
-				const struct placement_answer *answer, char ret_id[ID_SIZE],
-				struct error *error);
+				const struct placement_answer *answer, struct error *error);
+/* Books one more part of a placed reservation. */
+MUST_CHECK bool allocation_book_part(struct store_connection *db, const char *reservation,
+				     const struct placement_request *request,
+				     const struct placement_member *member, struct error *error);
 
 /* Puts it into its node's Spec, unless devices of it are still in somebody else's hands there:
  * then nothing happens and the next pass tries again. */
@@ -45,11 +52,25 @@ MUST_CHECK bool allocation_withdraw(struct store_connection *db, struct allocati
 MUST_CHECK bool allocation_finish(struct store_connection *db, struct allocation *allocation,
 				  const char *why, struct error *error);
 
-/* The node could not, before anything was bound: the reservation is pending again. */
+/* Its node has bound it. While a release is pending it stays pending (RES-31). */
+MUST_CHECK bool allocation_bind(struct store_connection *db, const struct allocation *allocation,
+				struct error *error);
+
+/* Withdraws every part that isn't withdrawn yet. */
+MUST_CHECK bool allocation_withdraw_all(struct store_connection *db, const char *reservation,
+					const char *why, struct error *error);
+
+/* The node could not: this part is over. The reservation is to be given another one, or to be
+ * unplaced. */
 MUST_CHECK bool allocation_fail(struct store_connection *db, struct allocation *allocation,
 				const char *why, struct error *error);
 
-/* Its node was declared lost while it was bound: the reservation has failed. */
+/* The reservation is pending again and keeps nothing: all parts that it has go back. */
+MUST_CHECK bool allocation_unplace_all(struct store_connection *db, const char *reservation,
+				       const char *why, struct error *error);
+
+/* Its node was declared lost while it was bound. A reservation that has no other part left has
+ * failed, or was preempted when it or its node could be interrupted. */
 MUST_CHECK bool allocation_lose(struct store_connection *db, struct allocation *allocation,
 				struct error *error);
 

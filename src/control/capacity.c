@@ -1,6 +1,6 @@
-#include "control/placing.h"
-
 #include "base/vec.h"
+#include "control/pools.h"
+#include "control/view.h"
 
 /* What a pool has of one class and profile, at this moment. */
 struct tally {
@@ -86,11 +86,11 @@ static json_t *tally_answer(const char *pool, const struct tally *tally)
 static bool add_pool(struct store_connection *db, const char *id, json_t *items,
 		     struct error *error)
 {
-	CLEANUP(placing_view) struct placing_view view = {0};
+	CLEANUP(view) struct view view = {0};
 	CLEANUP(pool) struct pool pool = {0};
 	struct tallies tallies = {0};
 
-	if (!pool_load(db, id, &pool, error) || !placing_view_load(db, id, NULL, &view, error))
+	if (!pool_load(db, id, &pool, error) || !view_load_pool(db, id, NULL, &view, error))
 		return false;
 	for (size_t i = 0; i < view.count; i++) {
 		const struct placement_node *node = &view.nodes[i];

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/id.h"
 #include "control/core/access.h"
@@ -27,6 +28,7 @@ struct store_connection;
 struct control {
 	struct store_connection *connection; /* borrowed */
 	char replica[ID_SIZE];               /* this process: any text that no other one has */
+	const char *secret_key_file; /* of pki/seal.h, read each time it is used; NULL: none */
 };
 
 /* --- who asks: struct control_principal, in core/access.h --- */
@@ -65,6 +67,8 @@ struct control_call {
 /* What a quota may allow. */
 #define CONTROL_QUOTA_MAX_DEVICES 1000000
 #define CONTROL_QUOTA_MAX_HOURS   1000000000
+/* Bytes of a secret. */
+#define CONTROL_SECRET_MAX_VALUE 32768
 
 /*
  * Each: *ret_answer is a new reference, the body of a 200. Errors carry code and field as they go
@@ -96,6 +100,7 @@ CONTROL_CALL(node_retire);
 CONTROL_CALL(reservation_create);
 CONTROL_CALL(reservation_get);
 CONTROL_CALL(reservation_list);
+CONTROL_CALL(reservation_patch); /* PATCH /v1/reservations/{id} */
 CONTROL_CALL(reservation_release);
 CONTROL_CALL(reservation_cancel);
 CONTROL_CALL(capacity_preview); /* POST /v1/capacity/preview */
@@ -112,6 +117,11 @@ CONTROL_CALL(quota_get);
 CONTROL_CALL(quota_list);
 CONTROL_CALL(quota_patch);
 CONTROL_CALL(quota_delete);
+CONTROL_CALL(secret_create); /* the value is in no answer */
+CONTROL_CALL(secret_get);
+CONTROL_CALL(secret_list);
+CONTROL_CALL(secret_patch);
+CONTROL_CALL(secret_delete);
 
 /* --- joining --- */
 
@@ -289,6 +299,31 @@ MUST_CHECK bool control_node_report(struct control *control, const struct contro
 #define CONTROL_MAX_WITHDRAWN  1024 /* named in one Spec */
 #define CONTROL_MAX_TEXT       1024 /* one text of a report */
 
+/* --- the secret broker --- */
+
+struct control_secret_request {
+	const char *node;
+	int64_t epoch;
+	bool tenants_certificate; /* the stream's certificate is a node-tenant's (JOIN-22) */
+	const char *reference;    /* "secret://<tenant>/<id>" */
+	const char *allocation;   /* on whose behalf; "": the machine's own */
+};
+
+struct control_secret {
+	const char *refusal; /* why it isn't given, as the node is told: static; NULL: it is */
+	struct buf value;    /* control_secret_deinit() wipes it */
+};
+
+/* Gives a secret to a node whose pool names it and whose trust allows it, never for what is being
+ * released (RES-23). A refusal is an answer. An epoch that is void: CONFLICT. */
+MUST_CHECK bool control_secret_give(struct control *control,
+				    const struct control_secret_request *request,
+				    struct control_secret *ret_secret, struct error *error);
+void control_secret_deinit(struct control_secret *secret);
+
+/* Seals under the newest key what an older one sealed; soon after a key was added, and in passes. */
+MUST_CHECK bool control_secrets_reseal(struct control *control, struct error *error);
+
 /* --- what a node is to have --- */
 
 struct control_spec_device {
@@ -299,6 +334,7 @@ struct control_spec_assignment {
 	const char *allocation, *reservation;
 	const struct control_spec_device *devices;
 	size_t devices_count;
+	int64_t end_ms;
 	bool limited; /* the two below apply */
 	int32_t vcpus;
 	int64_t memory_bytes;

@@ -291,14 +291,11 @@ WORK_CALL(node_list, STORE_READ)
 static bool lose_allocation(struct store_connection *db, struct allocation *allocation,
 			    struct error *error)
 {
-	bool placed;
-
 	switch (allocation->state) {
 	case ALLOCATION_PLACED:
-		return allocation_fail(db, allocation, "NodeLost", error) &&
-		       placing_try(db, allocation->reservation, &placed, error);
+		return placing_failed(db, allocation, "NodeLost", error);
 	case ALLOCATION_BOUND:
-		return allocation_lose(db, allocation, error);
+		return placing_lost(db, allocation, error);
 	case ALLOCATION_RELEASING:
 		return allocation_finish(db, allocation, "NodeLost", error);
 	case ALLOCATION_RELEASED:

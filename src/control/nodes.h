@@ -7,6 +7,12 @@
 #define NODE_CAPABILITY_KUBERNETES "kubernetes-binding"
 #define NODE_CAPABILITY_LIMITS     "assignment-limits"
 
+/* Labels that placement looks at. The first counts only when the system set it. */
+#define NODE_LABEL_CAPACITY      "bc.dev/capacity"
+#define NODE_LABEL_RACK          "bc.dev/topology.rack"
+#define NODE_LABEL_BLOCK         "bc.dev/topology.block"
+#define NODE_LABEL_NVLINK_DOMAIN "bc.dev/topology.nvlinkDomain"
+
 /* A condition of the control plane's own about a node; bcd's sets leave it alone. */
 #define NODE_INVENTORY_REFUSED "InventoryRefused"
 

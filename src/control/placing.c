@@ -1,301 +1,203 @@
 #include "control/placing.h"
 
-#include "control/allocation.h"
-#include "control/core/node_conditions.h"
-#include "control/nodes.h"
+#include "base/vec.h"
+#include "control/quotas.h"
+#include "control/room.h"
 
-/* --- the view --- */
+/* So many gangs of a pool are planned for; who waits behind more waits for them anyway. */
+#define MAX_PLANNED 32
 
-/* Rows of one table for all nodes of a pool come sorted by node, as the nodes do. */
-static struct placement_node *find_node(const struct placing_view *view, const char *id)
+/* --- a reservation's request, from its row --- */
+
+struct wanted {
+	char id[ID_SIZE], pool[ID_SIZE], tenant[ID_SIZE];
+	int64_t created_ms;
+	json_t *devices;
+	struct placement_need needs[RESERVE_MAX_NEEDS];
+	struct placement_request request; /* as if it began now, or at its own start */
+};
+
+static void wanted_cleanup(struct wanted *wanted)
 {
-	size_t low = 0, high = view->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = strcmp(view->nodes[middle].id, id);
-
-		if (order == 0)
-			return &view->nodes[middle];
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	json_decref(wanted->devices);
 }
 
-static int compare_nodes(const void *a, const void *b)
-{
-	return strcmp(((const struct placement_node *)a)->id,
-		      ((const struct placement_node *)b)->id);
-}
-
-static bool load_nodes(struct store_connection *db, const char *pool, struct placing_view *view,
-		       struct error *error)
+static bool load_wanted(struct store_connection *db, const char *id, struct wanted *ret_wanted,
+			struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
-	int64_t now_ms = store_now(db).ms;
-
-	if (!store_query(db,
-			 "SELECT n.id, n.trust, n.state, n.capabilities, n.vcpus, n.memory_bytes, "
-			 "s.connected, s.seen_ms FROM nodes n LEFT JOIN node_streams s ON s.node = "
-			 "n.id WHERE n.pool = $1 AND n.state NOT IN ('retired', 'lost') ORDER BY "
-			 "n.id",
-			 STORE_PARAMS(store_text(pool)), &rows, error))
-		return false;
-	view->count = rows.count;
-	view->nodes = arena_alloc(&view->arena, (rows.count + 1) * sizeof *view->nodes);
-	for (size_t i = 0; i < rows.count; i++) {
-		CLEANUP(json_ref) json_t *capabilities = work_parse(store_get_text(&rows, i, 3));
-
-		view->nodes[i] = (struct placement_node){
-			.id = arena_strdup(&view->arena, store_get_text(&rows, i, 0)),
-			.tenant_controlled =
-				str_equal(store_get_text(&rows, i, 1),
-					  control_trust_name(CONTROL_TRUST_TENANT_CONTROLLED)),
-			.ready = str_equal(store_get_text(&rows, i, 2), "ready"),
-			.connected = store_get_int(&rows, i, 6) != 0 &&
-				     now_ms - store_get_int(&rows, i, 7) < NODE_UNREACHABLE_MS,
-			.knows_kubernetes =
-				node_has_capability(capabilities, NODE_CAPABILITY_KUBERNETES),
-			.knows_limits = node_has_capability(capabilities, NODE_CAPABILITY_LIMITS),
-			.vcpus = store_get_int(&rows, i, 4),
-			.memory_bytes = store_get_int(&rows, i, 5),
-		};
-	}
-	qsort(view->nodes, view->count, sizeof *view->nodes, compare_nodes);
-	return true;
-}
-
-static bool load_conditions(struct store_connection *db, const char *pool,
-			    struct placing_view *view, struct error *error)
-{
-	CLEANUP(store_rows) struct store_rows rows = {0};
-
-	if (!store_query(db,
-			 "SELECT c.node, c.type FROM node_conditions c JOIN nodes n ON n.id = "
-			 "c.node WHERE n.pool = $1 ORDER BY c.node, c.type",
-			 STORE_PARAMS(store_text(pool)), &rows, error))
-		return false;
-	for (size_t i = 0; i < rows.count; i++) {
-		struct placement_node *node = find_node(view, store_get_text(&rows, i, 0));
-		const char *type = store_get_text(&rows, i, 1);
-
-		if (node && !node->no_schedule &&
-		    node_condition_no_schedule(type, node->tenant_controlled))
-			node->no_schedule = arena_strdup(&view->arena, type);
-	}
-	return true;
-}
-
-/* Makes room in each node for its rows: counts first, so that arrays never move. */
-static size_t *count_by_node(const struct placing_view *view, const struct store_rows *rows)
-{
-	size_t *counts = mem_alloc((view->count + 1) * sizeof *counts);
-
-	for (size_t i = 0; i < rows->count; i++) {
-		const struct placement_node *node = find_node(view, store_get_text(rows, i, 0));
-
-		if (node)
-			counts[node - view->nodes]++;
-	}
-	return counts;
-}
-
-static bool load_gpus(struct store_connection *db, const char *pool, struct placing_view *view,
-		      struct error *error)
-{
-	CLEANUP(store_rows) struct store_rows rows = {0};
-	CLEANUP(free) size_t *counts = NULL;
-
-	if (!store_query(db,
-			 "SELECT g.node, g.uuid, g.model, g.healthy, g.numa FROM gpus g JOIN nodes "
-			 "n ON n.id = g.node WHERE n.pool = $1 ORDER BY g.node, g.uuid",
-			 STORE_PARAMS(store_text(pool)), &rows, error))
-		return false;
-	counts = count_by_node(view, &rows);
-	for (size_t i = 0; i < view->count; i++)
-		view->nodes[i].gpus =
-			arena_alloc(&view->arena, (counts[i] + 1) * sizeof *view->nodes[i].gpus);
-	for (size_t i = 0; i < rows.count; i++) {
-		struct placement_node *node = find_node(view, store_get_text(&rows, i, 0));
-		struct placement_gpu gpu = {.healthy = store_get_int(&rows, i, 3) != 0,
-					    .numa = (int)store_get_int(&rows, i, 4)};
-
-		if (!node)
-			continue;
-		gpu.uuid = arena_strdup(&view->arena, store_get_text(&rows, i, 1));
-		gpu.model = arena_strdup(&view->arena, store_get_text(&rows, i, 2));
-		((struct placement_gpu *)node->gpus)[node->gpus_count++] = gpu;
-	}
-	return true;
-}
-
-/* The node's GPU of this uuid; gpus_count when it has none. */
-static size_t find_gpu(const struct placement_node *node, const char *uuid)
-{
-	size_t i = 0;
-
-	while (i < node->gpus_count && !str_equal(node->gpus[i].uuid, uuid))
-		i++;
-	return i;
-}
-
-static bool load_atoms(struct store_connection *db, const char *pool, struct placing_view *view,
-		       struct error *error)
-{
-	CLEANUP(store_rows) struct store_rows rows = {0};
-	CLEANUP(free) size_t *counts = NULL;
-
-	if (!store_query(db,
-			 "SELECT a.node, a.atom, a.class, a.profile, a.gpu, a.visible_device, "
-			 "a.leaf_lo, a.leaf_hi, a.healthy FROM atoms a JOIN nodes n ON n.id = "
-			 "a.node WHERE n.pool = $1 ORDER BY a.node, a.gpu, a.leaf_lo, a.atom",
-			 STORE_PARAMS(store_text(pool)), &rows, error))
-		return false;
-	counts = count_by_node(view, &rows);
-	for (size_t i = 0; i < view->count; i++)
-		view->nodes[i].atoms =
-			arena_alloc(&view->arena, (counts[i] + 1) * sizeof *view->nodes[i].atoms);
-	for (size_t i = 0; i < rows.count; i++) {
-		struct placement_node *node = find_node(view, store_get_text(&rows, i, 0));
-		struct placement_atom atom = {
-			.gpu = node ? find_gpu(node, store_get_text(&rows, i, 4)) : 0,
-			.leaf_lo = (int)store_get_int(&rows, i, 6),
-			.leaf_hi = (int)store_get_int(&rows, i, 7),
-			.healthy = store_get_int(&rows, i, 8) != 0,
-		};
-
-		if (!node || !placement_class_parse(store_get_text(&rows, i, 2), &atom.class))
-			continue;
-		assert(atom.gpu < node->gpus_count);
-		atom.atom = arena_strdup(&view->arena, store_get_text(&rows, i, 1));
-		atom.profile = arena_strdup(&view->arena, store_get_text(&rows, i, 3));
-		atom.visible_device = arena_strdup(&view->arena, store_get_text(&rows, i, 5));
-		((struct placement_atom *)node->atoms)[node->atoms_count++] = atom;
-	}
-	return true;
-}
-
-/* Taken without an end that anybody knows: being released, or over and not withdrawn yet. */
-static int64_t busy_until(const char *state, int64_t to_ms, int64_t now_ms)
-{
-	return str_equal(state, "releasing") || to_ms <= now_ms ? INT64_MAX : to_ms;
-}
-
-/* By GPU and not by node: a card that moved, or a machine that joined twice, is the same card. */
-static bool load_busy(struct store_connection *db, const char *pool, struct placing_view *view,
-		      struct error *error)
-{
-	CLEANUP(store_rows) struct store_rows rows = {0};
-	CLEANUP(free) size_t *counts = NULL;
-
-	if (!store_query(db,
-			 "SELECT g.node, b.gpu, b.leaf_lo, b.leaf_hi, b.from_ms, b.to_ms, a.state "
-			 "FROM bookings b JOIN allocations a ON a.id = b.allocation "
-			 "JOIN gpus g ON g.uuid = b.gpu JOIN nodes n ON n.id = g.node "
-			 "WHERE n.pool = $1 ORDER BY g.node, b.gpu, b.from_ms",
-			 STORE_PARAMS(store_text(pool)), &rows, error))
-		return false;
-	counts = count_by_node(view, &rows);
-	for (size_t i = 0; i < view->count; i++)
-		view->nodes[i].busy =
-			arena_alloc(&view->arena, (counts[i] + 1) * sizeof *view->nodes[i].busy);
-	for (size_t i = 0; i < rows.count; i++) {
-		struct placement_node *node = find_node(view, store_get_text(&rows, i, 0));
-
-		if (!node)
-			continue;
-		((struct placement_busy *)node->busy)[node->busy_count++] = (struct placement_busy){
-			.gpu = find_gpu(node, store_get_text(&rows, i, 1)),
-			.leaf_lo = (int)store_get_int(&rows, i, 2),
-			.leaf_hi = (int)store_get_int(&rows, i, 3),
-			.from_ms = store_get_int(&rows, i, 4),
-			.to_ms = busy_until(store_get_text(&rows, i, 6), store_get_int(&rows, i, 5),
-					    store_now(db).ms),
-		};
-	}
-	return true;
-}
-
-static bool load_uses(struct store_connection *db, const char *pool, struct placing_view *view,
-		      struct error *error)
-{
-	CLEANUP(store_rows) struct store_rows rows = {0};
-	CLEANUP(free) size_t *counts = NULL;
+	struct placement_request *request = &ret_wanted->request;
+	int64_t now_ms = store_now(db).ms, duration_ms;
 
 	if (!store_query(
 		    db,
-		    "SELECT a.node, a.vcpus, a.memory_bytes, a.from_ms, a.to_ms, a.state FROM "
-		    "allocations a JOIN nodes n ON n.id = a.node WHERE n.pool = $1 AND a.state "
-		    "IN ('placed', 'bound', 'releasing') ORDER BY a.node",
-		    STORE_PARAMS(store_text(pool)), &rows, error))
+		    "SELECT pool, devices, duration_ms, start_ms, vcpus, memory_bytes, spot, "
+		    "gang_nodes, gang_same, created_ms, tenant FROM reservations WHERE id = $1",
+		    STORE_PARAMS(store_text(id)), &rows, error))
 		return false;
-	counts = count_by_node(view, &rows);
-	for (size_t i = 0; i < view->count; i++)
-		view->nodes[i].uses =
-			arena_alloc(&view->arena, (counts[i] + 1) * sizeof *view->nodes[i].uses);
-	for (size_t i = 0; i < rows.count; i++) {
-		struct placement_node *node = find_node(view, store_get_text(&rows, i, 0));
+	if (rows.count == 0)
+		return error_set(error, ERROR_INTERNAL, "reservation '%s' is gone", id);
+	str_copy(ret_wanted->id, ID_SIZE, id);
+	str_copy(ret_wanted->pool, ID_SIZE, store_get_text(&rows, 0, 0));
+	ret_wanted->devices = work_parse(store_get_text(&rows, 0, 1));
+	if (!reserve_needs_unpack(ret_wanted->devices, ret_wanted->needs, &request->needs_count))
+		return error_set(error, ERROR_INTERNAL, "reservation '%s': devices as stored", id);
+	request->needs = ret_wanted->needs;
+	/* Without a start the duration counts from placement; with one the end is fixed. */
+	duration_ms = store_get_int(&rows, 0, 2);
+	request->from_ms = now_ms;
+	request->to_ms = now_ms + duration_ms;
+	if (!store_is_null(&rows, 0, 3)) {
+		int64_t start_ms = store_get_int(&rows, 0, 3);
 
-		if (!node)
-			continue;
-		((struct placement_use *)node->uses)[node->uses_count++] = (struct placement_use){
-			.vcpus = store_get_int(&rows, i, 1),
-			.memory_bytes = store_get_int(&rows, i, 2),
-			.from_ms = store_get_int(&rows, i, 3),
-			.to_ms = busy_until(store_get_text(&rows, i, 5), store_get_int(&rows, i, 4),
-					    store_now(db).ms),
-		};
+		request->from_ms = start_ms > now_ms ? start_ms : now_ms;
+		request->to_ms = start_ms + duration_ms;
 	}
+	request->vcpus = store_is_null(&rows, 0, 4) ? -1 : store_get_int(&rows, 0, 4);
+	request->memory_bytes = store_is_null(&rows, 0, 5) ? -1 : store_get_int(&rows, 0, 5);
+	request->limited = request->vcpus >= 0 || request->memory_bytes >= 0;
+	request->spot = store_get_int(&rows, 0, 6) != 0;
+	request->nodes = (int)store_get_int(&rows, 0, 7);
+	if (!placement_same_parse(store_get_text(&rows, 0, 8), &request->same))
+		return error_set(error, ERROR_INTERNAL, "reservation '%s': gang as stored", id);
+	ret_wanted->created_ms = store_get_int(&rows, 0, 9);
+	str_copy(ret_wanted->tenant, ID_SIZE, store_get_text(&rows, 0, 10));
 	return true;
 }
 
-static bool load_refusals(struct store_connection *db, const char *reservation,
-			  struct placing_view *view, struct error *error)
+static void apply_pool(const struct pool *pool, struct placement_request *request)
 {
-	CLEANUP(store_rows) struct store_rows rows = {0};
+	request->model = pool->gpu_model;
+	request->spread = pool->policy.spread;
+}
 
-	if (!reservation)
+/* --- choosing --- */
+
+void placing_choice_deinit(struct placing_choice *choice)
+{
+	placement_answer_deinit(&choice->answer);
+	view_deinit(&choice->view);
+	free(choice->waits);
+	free(choice->gangs);
+	*choice = (struct placing_choice){0};
+}
+
+/* Gangs that wait and came before. */
+static bool load_gangs_before(struct store_connection *db, const struct pool *pool,
+			      const struct placing_turn *turn, struct store_rows *rows,
+			      struct error *error)
+{
+	return store_query(db,
+			   "SELECT id FROM reservations WHERE pool = $1 AND state = 'pending' AND "
+			   "gang_nodes > 0 AND ($2 = '' OR created_ms < $3 OR (created_ms = $3 AND "
+			   "id < $2)) ORDER BY created_ms, id LIMIT $4",
+			   STORE_PARAMS(store_text(pool->id),
+					store_text(turn->reservation ? turn->reservation : ""),
+					store_int(turn->created_ms), store_int(MAX_PLANNED)),
+			   rows, error);
+}
+
+/* Books nothing: what the gang will get, as things stand, is marked in the view. */
+static bool plan_gang(struct store_connection *db, const struct pool *pool, const char *id,
+		      struct placing_choice *choice, struct error *error)
+{
+	CLEANUP(placement_answer) struct placement_answer answer = {0};
+	CLEANUP(wanted) struct wanted wanted = {0};
+	struct placement_request *request = &wanted.request;
+	int64_t first_ms, length_ms;
+
+	if (!load_wanted(db, id, &wanted, error))
+		return false;
+	length_ms = request->to_ms - request->from_ms;
+	if (length_ms <= 0)
 		return true;
-	if (!store_query(db,
-			 "SELECT DISTINCT node FROM allocations WHERE reservation = $1 AND state = "
-			 "'failed' AND released_ms > $2",
-			 STORE_PARAMS(store_text(reservation),
-				      store_int(store_now(db).ms - PLACING_REFUSED_MS)),
-			 &rows, error))
-		return false;
-	for (size_t i = 0; i < rows.count; i++) {
-		struct placement_node *node = find_node(view, store_get_text(&rows, i, 0));
+	apply_pool(pool, request);
+	request->waits = choice->waits;
+	request->waits_count = choice->waits_count;
+	/* Nobody knows when it will fit, so nobody can be in its way. */
+	if (!placement_first_fit(request, choice->view.nodes, choice->view.count, &first_ms))
+		return true;
+	request->from_ms = first_ms;
+	request->to_ms = first_ms + length_ms;
+	placement_decide(request, choice->view.nodes, choice->view.count, &answer);
+	view_plan(&choice->view, &answer, request->from_ms, request->to_ms);
+	choice->waits[choice->waits_count] = first_ms;
+	str_copy(choice->gangs[choice->waits_count++], ID_SIZE, id);
+	return true;
+}
 
-		if (node)
-			node->refused = true;
+static bool plan_gangs(struct store_connection *db, const struct pool *pool,
+		       const struct placing_turn *turn, const struct store_rows *gangs,
+		       struct placing_choice *choice, struct error *error)
+{
+	placing_choice_deinit(choice);
+	if (!view_load_pool(db, pool->id, turn->reservation, &choice->view, error))
+		return false;
+	choice->waits = mem_alloc((gangs->count + 1) * sizeof *choice->waits);
+	choice->gangs = mem_alloc((gangs->count + 1) * sizeof *choice->gangs);
+	for (size_t i = 0; i < gangs->count; i++) {
+		if (!plan_gang(db, pool, store_get_text(gangs, i, 0), choice, error))
+			return false;
 	}
 	return true;
 }
 
-bool placing_view_load(struct store_connection *db, const char *pool, const char *reservation,
-		       struct placing_view *ret_view, struct error *error)
+bool placing_plan(struct store_connection *db, const struct pool *pool,
+		  struct placing_choice *ret_choice, struct error *error)
 {
-	struct placing_view view = {0};
+	CLEANUP(store_rows) struct store_rows gangs = {0};
+	const struct placing_turn last = {0};
 
-	if (!load_nodes(db, pool, &view, error) || !load_conditions(db, pool, &view, error) ||
-	    !load_gpus(db, pool, &view, error) || !load_atoms(db, pool, &view, error) ||
-	    !load_busy(db, pool, &view, error) || !load_uses(db, pool, &view, error) ||
-	    !load_refusals(db, reservation, &view, error)) {
-		placing_view_deinit(&view);
+	placing_choice_deinit(ret_choice);
+	return load_gangs_before(db, pool, &last, &gangs, error) &&
+	       (gangs.count == 0 || plan_gangs(db, pool, &last, &gangs, ret_choice, error));
+}
+
+static bool choose_among_all(struct store_connection *db, const struct pool *pool,
+			     const struct placing_turn *turn, const struct store_rows *gangs,
+			     struct placement_request *request, struct placing_choice *choice,
+			     struct error *error)
+{
+	if (!plan_gangs(db, pool, turn, gangs, choice, error))
 		return false;
-	}
-	placing_view_deinit(ret_view);
-	*ret_view = view;
+	request->waits = choice->waits;
+	request->waits_count = choice->waits_count;
+	placement_decide(request, choice->view.nodes, choice->view.count, &choice->answer);
+	choice->explained = true;
 	return true;
 }
 
-void placing_view_deinit(struct placing_view *view)
+bool placing_choose_among_all(struct store_connection *db, const struct pool *pool,
+			      const struct placing_turn *turn, struct placement_request *request,
+			      struct placing_choice *ret_choice, struct error *error)
 {
-	arena_deinit(&view->arena);
-	*view = (struct placing_view){0};
+	CLEANUP(store_rows) struct store_rows gangs = {0};
+
+	apply_pool(pool, request);
+	return load_gangs_before(db, pool, turn, &gangs, error) &&
+	       choose_among_all(db, pool, turn, &gangs, request, ret_choice, error);
+}
+
+bool placing_choose(struct store_connection *db, const struct pool *pool,
+		    const struct placing_turn *turn, struct placement_request *request,
+		    bool explain, struct placing_choice *ret_choice, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows gangs = {0};
+	bool found;
+
+	apply_pool(pool, request);
+	placing_choice_deinit(ret_choice);
+	if (!load_gangs_before(db, pool, turn, &gangs, error))
+		return false;
+	if (request->nodes <= 1 && request->same == PLACEMENT_SAME_NOTHING && gangs.count == 0) {
+		if (!room_search(db, pool->id, request, turn->reservation, &ret_choice->view,
+				 &ret_choice->answer, &found, error))
+			return false;
+		ret_choice->explained = found;
+		if (found || !explain)
+			return true;
+	}
+	return choose_among_all(db, pool, turn, &gangs, request, ret_choice, error);
 }
 
 json_t *placing_reasons(const struct placement_answer *answer)
@@ -316,57 +218,9 @@ json_t *placing_reasons(const struct placement_answer *answer)
 
 /* --- trying --- */
 
-/* A pending reservation as it stands, and its request. */
-struct waiting {
-	char pool[ID_SIZE];
-	json_t *devices;
-	struct placement_need needs[RESERVE_MAX_NEEDS];
-	struct placement_request request;
-};
-
-static void waiting_cleanup(struct waiting *waiting)
-{
-	json_decref(waiting->devices);
-}
-
-static bool load_waiting(struct store_connection *db, const char *id, struct waiting *waiting,
-			 struct error *error)
-{
-	CLEANUP(store_rows) struct store_rows rows = {0};
-	struct placement_request *request = &waiting->request;
-	int64_t now_ms = store_now(db).ms;
-
-	if (!store_query(db,
-			 "SELECT pool, devices, duration_ms, start_ms, vcpus, memory_bytes FROM "
-			 "reservations WHERE id = $1 AND state = 'pending'",
-			 STORE_PARAMS(store_text(id)), &rows, error))
-		return false;
-	if (rows.count == 0)
-		return error_set(error, ERROR_INTERNAL, "reservation '%s' isn't pending", id);
-	str_copy(waiting->pool, ID_SIZE, store_get_text(&rows, 0, 0));
-	waiting->devices = work_parse(store_get_text(&rows, 0, 1));
-	if (!reserve_needs_unpack(waiting->devices, waiting->needs, &request->needs_count))
-		return error_set(error, ERROR_INTERNAL, "reservation '%s': devices as stored", id);
-	request->needs = waiting->needs;
-	/* Without a start the duration counts from placement; with one the end is fixed. */
-	request->from_ms = now_ms;
-	request->to_ms = now_ms + store_get_int(&rows, 0, 2);
-	if (!store_is_null(&rows, 0, 3)) {
-		int64_t start_ms = store_get_int(&rows, 0, 3);
-
-		request->from_ms = start_ms > now_ms ? start_ms : now_ms;
-		request->to_ms = start_ms + store_get_int(&rows, 0, 2);
-	}
-	request->vcpus = store_is_null(&rows, 0, 4) ? -1 : store_get_int(&rows, 0, 4);
-	request->memory_bytes = store_is_null(&rows, 0, 5) ? -1 : store_get_int(&rows, 0, 5);
-	request->limited = request->vcpus >= 0 || request->memory_bytes >= 0;
-	return true;
-}
-
 static bool note_reasons(struct store_connection *db, const char *reservation,
-			 const struct placement_answer *answer, struct error *error)
+			 const json_t *reasons, struct error *error)
 {
-	CLEANUP(json_ref) json_t *reasons = placing_reasons(answer);
 	CLEANUP(free) char *text = json_dumps(reasons, JSON_COMPACT);
 
 	return store_exec(db,
@@ -374,34 +228,62 @@ static bool note_reasons(struct store_connection *db, const char *reservation,
 			  STORE_PARAMS(store_text(reservation), store_text(text)), error);
 }
 
-static bool book(struct store_connection *db, const char *reservation,
-		 const struct placement_request *request, const struct placement_answer *answer,
-		 struct error *error)
+/* Is there a quota in the way? Then that is the reason. */
+static bool check_quota(struct store_connection *db, const struct wanted *wanted, bool placing,
+			bool *ret_within, struct error *error)
 {
-	struct allocation allocation;
-	char id[ID_SIZE];
-	bool found;
+	CLEANUP(json_ref) json_t *reasons = json_array();
+	const struct placement_request *request = &wanted->request;
+	const struct quota_question question = {
+		.tenant = wanted->tenant,
+		.pool = wanted->pool,
+		.needs = request->needs,
+		.needs_count = request->needs_count,
+		.copies = request->nodes > 1 ? request->nodes : 1,
+		.from_ms = request->from_ms,
+		.to_ms = request->to_ms,
+		.reservation = wanted->id,
+		.placing = placing,
+	};
 
-	if (!allocation_book(db, reservation, request, answer, id, error))
-		return false;
-	if (request->from_ms > store_now(db).ms)
-		return true;
-	return allocation_load(db, id, &allocation, &found, error) &&
-	       allocation_start(db, &allocation, error);
+	return quota_check(db, &question, reasons, ret_within, error) &&
+	       (*ret_within || note_reasons(db, wanted->id, reasons, error));
 }
 
-bool placing_try(struct store_connection *db, const char *reservation, bool *ret_placed,
-		 struct error *error)
+/* One that was accepted before is asked again: quotas and claims have changed since. */
+static bool book(struct store_connection *db, const struct wanted *wanted, enum placing_how how,
+		 const struct placement_answer *answer, bool *ret_placed, struct error *error)
 {
-	CLEANUP(placing_view) struct placing_view view = {0};
-	CLEANUP(placement_answer) struct placement_answer answer = {0};
+	*ret_placed = true;
+	if (how != PLACING_NEW && !check_quota(db, wanted, true, ret_placed, error))
+		return false;
+	return !*ret_placed || allocation_book(db, wanted->id, &wanted->request, answer, error);
+}
+
+static bool note_refusal(struct store_connection *db, const struct wanted *wanted,
+			 enum placing_how how, const struct placement_answer *answer,
+			 struct error *error)
+{
+	CLEANUP(json_ref) json_t *reasons = placing_reasons(answer);
+
+	if (!note_reasons(db, wanted->id, reasons, error))
+		return false;
+	return how != PLACING_NEW || !answer->never ||
+	       reservation_step(db, wanted->id, RESERVATION_ON_DENIED, "NoNodeCould", error);
+}
+
+bool placing_try(struct store_connection *db, const char *reservation, enum placing_how how,
+		 bool *ret_placed, struct error *error)
+{
+	CLEANUP(placing_choice) struct placing_choice choice = {0};
 	CLEANUP(pool) struct pool pool = {0};
-	CLEANUP(waiting) struct waiting waiting = {0};
-	struct placement_request *request = &waiting.request;
+	CLEANUP(wanted) struct wanted wanted = {0};
+	struct placement_request *request = &wanted.request;
+	bool within = true;
 
 	*ret_placed = false;
-	if (!load_waiting(db, reservation, &waiting, error) ||
-	    !pool_load(db, waiting.pool, &pool, error))
+	if (!load_wanted(db, reservation, &wanted, error) ||
+	    !pool_load(db, wanted.pool, &pool, error))
 		return false;
 	if (pool.archived)
 		return reservation_step(db, reservation, RESERVATION_ON_DENIED, "PoolArchived",
@@ -409,13 +291,98 @@ bool placing_try(struct store_connection *db, const char *reservation, bool *ret
 	if (request->to_ms <= request->from_ms)
 		return reservation_step(db, reservation, RESERVATION_ON_EXPIRED, "NoRoomInTime",
 					error);
-	request->model = pool.gpu_model;
-	request->spread = pool.policy.spread;
-	if (!placing_view_load(db, pool.id, reservation, &view, error))
+	if (how == PLACING_NEW && !check_quota(db, &wanted, false, &within, error))
 		return false;
+	if (!within)
+		return reservation_step(db, reservation, RESERVATION_ON_DENIED, "QuotaExceeded",
+					error);
+	if (!placing_choose(db, &pool, &(struct placing_turn){reservation, wanted.created_ms},
+			    request, how != PLACING_QUICK, &choice, error))
+		return false;
+	if (choice.answer.members_count > 0)
+		return book(db, &wanted, how, &choice.answer, ret_placed, error);
+	return !choice.explained || note_refusal(db, &wanted, how, &choice.answer, error);
+}
+
+/* --- repairing --- */
+
+static bool load_rest(struct store_connection *db, const char *reservation, struct store_rows *rest,
+		      struct error *error)
+{
+	return store_query(db,
+			   "SELECT node, to_ms FROM allocations WHERE reservation = $1 AND state "
+			   "IN ('placed', 'bound') ORDER BY node",
+			   STORE_PARAMS(store_text(reservation)), rest, error);
+}
+
+/* Nodes of the rest are none for the lost part; it ends with them, and has to be where they are. */
+static void apply_rest(const struct store_rows *rest, struct view *view,
+		       struct placement_request *request)
+{
+	request->nodes = 1;
+	for (size_t i = 0; i < rest->count; i++) {
+		struct placement_node *node = view_find(view, store_get_text(rest, i, 0));
+
+		request->to_ms = store_get_int(rest, i, 1);
+		if (!node)
+			continue;
+		node->member = true;
+		if (request->same != PLACEMENT_SAME_NOTHING)
+			request->domain = node->labels[request->same];
+	}
+}
+
+/* *ret_done is false when no node goes with the rest; then nothing happened. */
+static bool replace_part(struct store_connection *db, const char *reservation, bool *ret_done,
+			 struct error *error)
+{
+	CLEANUP(placement_answer) struct placement_answer answer = {0};
+	CLEANUP(wanted) struct wanted wanted = {0};
+	CLEANUP(store_rows) struct store_rows rest = {0};
+	CLEANUP(view) struct view view = {0};
+	CLEANUP(pool) struct pool pool = {0};
+	struct placement_request *request = &wanted.request;
+
+	*ret_done = false;
+	if (!load_rest(db, reservation, &rest, error))
+		return false;
+	if (rest.count == 0)
+		return true;
+	if (!load_wanted(db, reservation, &wanted, error) ||
+	    !pool_load(db, wanted.pool, &pool, error) ||
+	    !view_load_pool(db, pool.id, reservation, &view, error))
+		return false;
+	apply_rest(&rest, &view, request);
+	if (pool.archived || request->to_ms <= request->from_ms)
+		return true;
+	apply_pool(&pool, request);
 	placement_decide(request, view.nodes, view.count, &answer);
-	if (!answer.node)
-		return note_reasons(db, reservation, &answer, error);
-	*ret_placed = true;
-	return book(db, reservation, request, &answer, error);
+	if (answer.members_count == 0)
+		return true;
+	*ret_done = true;
+	return allocation_book_part(db, reservation, request, &answer.members[0], error);
+}
+
+bool placing_failed(struct store_connection *db, struct allocation *allocation, const char *why,
+		    struct error *error)
+{
+	bool replaced, placed;
+
+	if (!allocation_fail(db, allocation, why, error) ||
+	    !replace_part(db, allocation->reservation, &replaced, error))
+		return false;
+	return replaced ||
+	       (allocation_unplace_all(db, allocation->reservation, why, error) &&
+		placing_try(db, allocation->reservation, PLACING_AGAIN, &placed, error));
+}
+
+bool placing_lost(struct store_connection *db, struct allocation *allocation, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!store_query(db, "SELECT 1 FROM reservations WHERE id = $1 AND state = 'placed'",
+			 STORE_PARAMS(store_text(allocation->reservation)), &rows, error))
+		return false;
+	return rows.count > 0 ? placing_failed(db, allocation, "NodeLost", error)
+			      : allocation_lose(db, allocation, error);
 }

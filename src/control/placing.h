@@ -1,36 +1,75 @@
-/* placing: a pool's nodes as placement sees them, and reservations that wait for room. Private. */
+/*
+ * placing: reservations that get their nodes, or wait for them. Private to this room.
+ *
+ * Owns      the one way to a choice, for create, retry, repair and preview alike (RES-10): who came
+ *           first and waits as a gang is planned for, then placement decides.
+ */
 #pragma once
 
-#include "base/arena.h"
-#include "control/core/placement.h"
+#include "control/allocation.h"
 #include "control/core/reserve_request.h"
 #include "control/pools.h"
+#include "control/view.h"
 
-/* A node that failed a reservation isn't asked again for so long. */
-#define PLACING_REFUSED_MS ((int64_t)5 * 60 * 1000)
-
-struct placing_view {
-	struct arena arena;
-	struct placement_node *nodes; /* in order of id */
-	size_t count;
+/* Who asks, among those that wait: gangs that came before it are planned for first. */
+struct placing_turn {
+	const char *reservation; /* NULL: a preview, which comes last */
+	int64_t created_ms;
 };
 
-/* The pool's nodes, with all that is booked on their GPUs by anybody. `reservation` is the one that
- * is to be placed, NULL for a preview. */
-MUST_CHECK bool placing_view_load(struct store_connection *db, const char *pool,
-				  const char *reservation, struct placing_view *ret_view,
-				  struct error *error);
-void placing_view_deinit(struct placing_view *view);
+struct placing_choice {
+	struct view view; /* the nodes that were looked at */
+	struct placement_answer answer;
+	int64_t *waits;         /* first fits of gangs that came first; the request borrows them */
+	char (*gangs)[ID_SIZE]; /* whose they are */
+	size_t waits_count;
+	bool explained; /* it fits, or the reasons are of all nodes */
+};
+void placing_choice_deinit(struct placing_choice *choice);
+
+/* Fills in `request` what the pool says, and chooses. `ret_choice` must be `{0}` or hold an old one.
+ * Unless `explain`, a request that doesn't fit may be left without reasons, which saves a look at
+ * every node. */
+MUST_CHECK bool placing_choose(struct store_connection *db, const struct pool *pool,
+			       const struct placing_turn *turn, struct placement_request *request,
+			       bool explain, struct placing_choice *ret_choice,
+			       struct error *error);
+
+/* The first fits of the gangs of a pool that wait, as things stand; *ret_choice holds them. */
+MUST_CHECK bool placing_plan(struct store_connection *db, const struct pool *pool,
+			     struct placing_choice *ret_choice, struct error *error);
+
+/* The same over all nodes of the pool at once: the slow way to the same choice. */
+MUST_CHECK bool placing_choose_among_all(struct store_connection *db, const struct pool *pool,
+					 const struct placing_turn *turn,
+					 struct placement_request *request,
+					 struct placing_choice *ret_choice, struct error *error);
 
 /* The reasons as stored and answered: [{"reason","nodes","largest"?}]. */
 json_t *placing_reasons(const struct placement_answer *answer);
 
+enum placing_how {
+	PLACING_NEW,   /* denied when no node could ever take it */
+	PLACING_AGAIN, /* notes why not */
+	PLACING_QUICK, /* leaves the reasons as they are */
+};
+
 /* Tries to place a pending reservation: books and starts it, notes why not, lets it expire, or
  * denies it when its pool is archived. */
-MUST_CHECK bool placing_try(struct store_connection *db, const char *reservation, bool *ret_placed,
-			    struct error *error);
+MUST_CHECK bool placing_try(struct store_connection *db, const char *reservation,
+			    enum placing_how how, bool *ret_placed, struct error *error);
 
-static inline void placing_view_cleanup(struct placing_view *view)
+/* A part of a placed reservation has failed on its node: it gets another one that goes with the
+ * rest, else all of the reservation is tried again from the beginning (GANG-9). */
+MUST_CHECK bool placing_failed(struct store_connection *db, struct allocation *allocation,
+			       const char *why, struct error *error);
+
+/* The node of a bound part was declared lost: before the reservation ran it is placed again like
+ * one that failed, afterwards nothing is put in its place. */
+MUST_CHECK bool placing_lost(struct store_connection *db, struct allocation *allocation,
+			     struct error *error);
+
+static inline void placing_choice_cleanup(struct placing_choice *choice)
 {
-	placing_view_deinit(view);
+	placing_choice_deinit(choice);
 }

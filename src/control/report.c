@@ -2,6 +2,7 @@
 #include "control/allocation.h"
 #include "control/core/node_conditions.h"
 #include "control/placing.h"
+#include "control/room.h"
 #include "control/stream.h"
 #include "sys/log.h"
 
@@ -339,6 +340,7 @@ static bool apply_inventory(struct store_connection *db, struct report_work *wor
 	}
 	node->has_inventory = true;
 	return put_host(db, &arena, report, error) && put_devices(db, &arena, report, error) &&
+	       room_renew(db, report->node, error) &&
 	       mark_inventory(db, node, NULL, error);
 }
 
@@ -378,14 +380,7 @@ static bool apply_bound(struct store_connection *db, struct report_work *work, s
 	if (allocation.state == ALLOCATION_RELEASED || allocation.state == ALLOCATION_FAILED)
 		return ignore(work, "allocation '%s' is %s", allocation.id,
 			      allocation_state_name(allocation.state));
-	if (!store_exec(db,
-			"UPDATE allocations SET bound_ms = coalesce(bound_ms, $2), state = CASE "
-			"WHEN state = 'placed' THEN 'bound' ELSE state END, lost_reason = '', "
-			"lost_ms = NULL WHERE id = $1",
-			STORE_PARAMS(store_text(allocation.id), store_int(store_now(db).ms)),
-			error))
-		return false;
-	return reservation_step(db, allocation.reservation, RESERVATION_ON_BOUND, "", error);
+	return allocation_bind(db, &allocation, error);
 }
 
 /* The node can't keep what it had bound: the devices stay booked, since pods may still use them. */
@@ -409,7 +404,7 @@ static bool apply_failed(struct store_connection *db, struct report_work *work, 
 	CLEANUP(arena) struct arena arena = {0};
 	struct allocation allocation;
 	const char *reason;
-	bool known, placed;
+	bool known;
 
 	if (!load_allocation(db, work, report->failed.allocation, &allocation, &known, error))
 		return false;
@@ -423,8 +418,7 @@ static bool apply_failed(struct store_connection *db, struct report_work *work, 
 	work->result.look_again = true;
 	switch (allocation.state) {
 	case ALLOCATION_PLACED:
-		return allocation_fail(db, &allocation, reason, error) &&
-		       placing_try(db, allocation.reservation, &placed, error);
+		return placing_failed(db, &allocation, reason, error);
 	case ALLOCATION_BOUND:
 		return lose_binding(db, report, &allocation, error);
 	case ALLOCATION_RELEASING:

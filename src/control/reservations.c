@@ -1,4 +1,5 @@
-#include "control/allocation.h"
+#include "control/reservations.h"
+
 #include "control/core/degraded.h"
 #include "control/core/node_conditions.h"
 #include "control/core/timestamp.h"
@@ -12,7 +13,8 @@
 
 #define ALLOCATION_COLUMNS                                                                         \
 	"a.id, a.node, a.state, a.vcpus, a.memory_bytes, a.bound_ms, a.releasing_ms, "             \
-	"a.released_ms, a.lost_reason, a.lost_ms, s.connected, s.seen_ms, c.since_ms"
+	"a.released_ms, a.lost_reason, a.lost_ms, s.connected, s.seen_ms, c.since_ms, "            \
+	"a.end_reason"
 
 static bool load_allocations(struct store_connection *db, const char *reservation,
 			     struct store_rows *rows, struct error *error)
@@ -60,16 +62,28 @@ static json_t *allocation_answer(const struct store_rows *rows, size_t row,
 	return answer;
 }
 
+/* GANG-5: a part that went with its node, of a reservation that goes on without it. */
+static bool is_part_lost(const struct store_rows *rows, size_t row, bool active)
+{
+	return active && str_equal(store_get_text(rows, row, 2), "released") &&
+	       str_equal(store_get_text(rows, row, 13), "NodeLost");
+}
+
 /* The same allocation as degraded_conditions() looks at it; texts live in `arena`. */
 static struct degraded_allocation judge_allocation(const struct store_rows *rows, size_t row,
-						   const struct store_rows *devices, int64_t now_ms,
-						   struct arena *arena)
+						   const struct store_rows *devices, bool active,
+						   int64_t now_ms, struct arena *arena)
 {
 	const char *state = store_get_text(rows, row, 2);
 	struct degraded_device *listed = arena_alloc(arena, (devices->count + 1) * sizeof *listed);
 	bool connected = store_get_int(rows, row, 10) != 0;
 	int64_t seen_ms = store_get_int(rows, row, 11);
 
+	if (is_part_lost(rows, row, active))
+		return (struct degraded_allocation){.node = store_get_text(rows, row, 1),
+						    .bound = true,
+						    .lost_reason = "NodeLost",
+						    .lost_since_ms = store_get_int(rows, row, 7)};
 	for (size_t i = 0; i < devices->count; i++) {
 		bool gone = store_is_null(devices, i, 4);
 
@@ -98,8 +112,9 @@ static struct degraded_allocation judge_allocation(const struct store_rows *rows
 }
 
 /* Adds `allocations` and `conditions`, and tells what the last one was given of its host. */
-static bool add_allocations(struct store_connection *db, const char *reservation, json_t *answer,
-			    int64_t *vcpus, int64_t *memory_bytes, struct error *error)
+static bool add_allocations(struct store_connection *db, const char *reservation, bool active,
+			    json_t *answer, int64_t *vcpus, int64_t *memory_bytes,
+			    struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	CLEANUP(arena) struct arena arena = {0};
@@ -116,7 +131,7 @@ static bool add_allocations(struct store_connection *db, const char *reservation
 		if (!load_devices(db, store_get_text(&rows, i, 0), &devices, error))
 			return false;
 		json_array_append_new(listed, allocation_answer(&rows, i, &devices));
-		judged[i] = judge_allocation(&rows, i, &devices, store_now(db).ms, &arena);
+		judged[i] = judge_allocation(&rows, i, &devices, active, store_now(db).ms, &arena);
 		*vcpus = store_get_int(&rows, i, 3);
 		*memory_bytes = store_get_int(&rows, i, 4);
 	}
@@ -128,7 +143,19 @@ static bool add_allocations(struct store_connection *db, const char *reservation
 
 #define RESERVATION_COLUMNS                                                                        \
 	"id, tenant, pool, state, binding, devices, duration_ms, start_ms, from_ms, end_ms, "      \
-	"vcpus, memory_bytes, reasons, created_ms, release_ms, state_reason"
+	"vcpus, memory_bytes, reasons, created_ms, release_ms, state_reason, spot, gang_nodes, "   \
+	"gang_same"
+
+static void add_gang(const struct store_rows *rows, size_t row, json_t *answer)
+{
+	enum placement_same same = PLACEMENT_SAME_NOTHING;
+
+	if (store_get_int(rows, row, 17) == 0)
+		return;
+	if (!placement_same_parse(store_get_text(rows, row, 18), &same))
+		assert(false);
+	json_object_set_new(answer, "gang", reserve_gang_pack(store_get_int(rows, row, 17), same));
+}
 
 static json_t *reservation_head(const struct store_rows *rows, size_t row)
 {
@@ -146,6 +173,9 @@ static json_t *reservation_head(const struct store_rows *rows, size_t row)
 			   work_parse(store_get_text(rows, row, 5)), "duration", duration);
 	if (store_get_text(rows, row, 15)[0] != '\0')
 		json_object_set_new(answer, "stateReason", work_text_of(rows, row, 15));
+	if (store_get_int(rows, row, 16) != 0)
+		json_object_set_new(answer, "spot", json_true());
+	add_gang(rows, row, answer);
 	/* When it begins: as asked, then as placed. */
 	work_set_time(answer, "startAt", rows, row, 7);
 	work_set_time(answer, "startAt", rows, row, 8);
@@ -165,8 +195,9 @@ static bool build_answer(struct store_connection *db, const struct store_rows *r
 	int64_t memory_bytes = store_get_int(rows, row, 11);
 
 	json_object_set_new(answer, "resources", resources);
-	if (!add_allocations(db, store_get_text(rows, row, 0), answer, &vcpus, &memory_bytes,
-			     error))
+	if (!add_allocations(db, store_get_text(rows, row, 0),
+			     str_equal(store_get_text(rows, row, 3), "active"), answer, &vcpus,
+			     &memory_bytes, error))
 		return false;
 	if (vcpus > 0)
 		json_object_set_new(resources, "vcpu", json_integer(vcpus));
@@ -176,7 +207,6 @@ static bool build_answer(struct store_connection *db, const struct store_rows *r
 	return true;
 }
 
-/* What the path's {id} names, if the principal may see it: the row of RESERVATION_COLUMNS. */
 static bool load_visible(struct store_connection *db, const struct control_call *call,
 			 const char *id, struct store_rows *rows, struct error *error)
 {
@@ -188,8 +218,8 @@ static bool load_visible(struct store_connection *db, const struct control_call 
 	return true;
 }
 
-static bool answer_reservation(struct store_connection *db, const struct control_call *call,
-			       const char *id, json_t **ret_answer, struct error *error)
+bool reservation_answer(struct store_connection *db, const struct control_call *call,
+			const char *id, json_t **ret_answer, struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
 
@@ -200,8 +230,8 @@ static bool answer_reservation(struct store_connection *db, const struct control
 /* --- who may book --- */
 
 /* RES-6: a pool is booked by the tenant that owns it, and by nobody else. */
-static bool check_owner(const struct control_call *call, const struct reserve_request *request,
-			const struct pool *pool, struct error *error)
+bool reservation_check_owner(const struct control_call *call, const struct reserve_request *request,
+			     const struct pool *pool, struct error *error)
 {
 	if (!access_reaches(call->principal, request->tenant))
 		return error_set(error, ERROR_FORBIDDEN, "the key is of another tenant than '%s'",
@@ -226,15 +256,18 @@ static bool insert_reservation(struct store_connection *db, const char *id,
 	return store_exec(
 		db,
 		"INSERT INTO reservations (id, tenant, pool, state, state_reason, binding, "
-		"devices, duration_ms, start_ms, vcpus, memory_bytes, reasons, created_ms) VALUES "
-		"($1, $2, $3, 'pending', '', 'kubernetes', $4, $5, $6, $7, $8, '[]', $9)",
+		"devices, duration_ms, start_ms, vcpus, memory_bytes, reasons, created_ms, spot, "
+		"gang_nodes, gang_same) VALUES ($1, $2, $3, 'pending', '', 'kubernetes', $4, $5, "
+		"$6, $7, $8, '[]', $9, $10, $11, $12)",
 		STORE_PARAMS(store_text(id), store_text(request->tenant), store_text(request->pool),
 			     store_text(text), store_int(request->duration_ms),
 			     request->start_ms ? store_int(request->start_ms) : store_null_int(),
 			     request->vcpus >= 0 ? store_int(request->vcpus) : store_null_int(),
 			     request->memory_bytes >= 0 ? store_int(request->memory_bytes)
 							: store_null_int(),
-			     store_int(store_now(db).ms)),
+			     store_int(store_now(db).ms), store_int(request->spot),
+			     store_int(request->gang_nodes),
+			     store_text(placement_same_name(request->gang_same))),
 		error);
 }
 
@@ -252,9 +285,10 @@ static bool reservation_create(struct store_connection *db, const struct control
 	    !work_find_done(db, call, request.idempotency_key, action, id, error))
 		return false;
 	if (id[0] != '\0')
-		return answer_reservation(db, call, id, ret_answer, error);
+		return reservation_answer(db, call, id, ret_answer, error);
 	if (!pool_load(db, request.pool, &pool, error) ||
-	    !check_owner(call, &request, &pool, error) || !pool_check_active(&pool, error))
+	    !reservation_check_owner(call, &request, &pool, error) ||
+	    !pool_check_active(&pool, error))
 		return false;
 	work_new_id(db, "rsv", id);
 	return insert_reservation(db, id, &request, error) &&
@@ -264,8 +298,8 @@ static bool reservation_create(struct store_connection *db, const struct control
 	       work_event(db, request.tenant, "reservation.state.changed", id,
 			  json_pack("{s:s, s:b}", "state", "pending", "devicesHeld", false),
 			  error) &&
-	       placing_try(db, id, &placed, error) &&
-	       answer_reservation(db, call, id, ret_answer, error);
+	       placing_try(db, id, PLACING_NEW, &placed, error) &&
+	       reservation_answer(db, call, id, ret_answer, error);
 }
 WORK_CALL(reservation_create, STORE_WRITE)
 
@@ -276,7 +310,7 @@ static bool reservation_get(struct store_connection *db, const struct control_ca
 {
 	return access_check(call->principal, ACCESS_RESERVATIONS_READ, error) &&
 	       work_path_id(call, "reservation", "rsv", error) &&
-	       answer_reservation(db, call, call->id, ret_answer, error);
+	       reservation_answer(db, call, call->id, ret_answer, error);
 }
 WORK_CALL(reservation_get, STORE_READ)
 
@@ -325,35 +359,6 @@ WORK_CALL(reservation_list, STORE_READ)
 
 /* --- release and cancel --- */
 
-/* The one allocation that isn't over. *ret_found is false when there is none. */
-static bool find_live(struct store_connection *db, const char *reservation,
-		      struct allocation *ret_allocation, bool *ret_found, struct error *error)
-{
-	CLEANUP(store_rows) struct store_rows rows = {0};
-
-	*ret_found = false;
-	if (!store_query(db,
-			 "SELECT id FROM allocations WHERE reservation = $1 AND state IN "
-			 "('placed', 'bound', 'releasing')",
-			 STORE_PARAMS(store_text(reservation)), &rows, error))
-		return false;
-	assert(rows.count <= 1);
-	return rows.count == 0 ||
-	       allocation_load(db, store_get_text(&rows, 0, 0), ret_allocation, ret_found, error);
-}
-
-static bool release_live(struct store_connection *db, const char *id, struct error *error)
-{
-	struct allocation allocation;
-	bool found;
-
-	if (!find_live(db, id, &allocation, &found, error))
-		return false;
-	if (!found)
-		return error_set(error, ERROR_INTERNAL, "reservation '%s' has no allocation", id);
-	return allocation_withdraw(db, &allocation, "ReleaseRequested", error);
-}
-
 static bool release(struct store_connection *db, const char *id, enum reservation_state state,
 		    struct error *error)
 {
@@ -362,7 +367,7 @@ static bool release(struct store_connection *db, const char *id, enum reservatio
 		return reservation_step(db, id, RESERVATION_ON_RELEASED, "ReleaseRequested", error);
 	case RESERVATION_PLACED:
 	case RESERVATION_ACTIVE:
-		return release_live(db, id, error);
+		return allocation_withdraw_all(db, id, "ReleaseRequested", error);
 	case RESERVATION_RELEASING:
 	case RESERVATION_RELEASED:
 	case RESERVATION_DENIED:
@@ -397,7 +402,7 @@ static bool reservation_release(struct store_connection *db, const struct contro
 	     !work_audit(db, call->principal, action, store_get_text(&rows, 0, 1), call->id, NULL,
 			 error)))
 		return false;
-	return answer_reservation(db, call, call->id, ret_answer, error);
+	return reservation_answer(db, call, call->id, ret_answer, error);
 }
 WORK_CALL(reservation_release, STORE_WRITE)
 
@@ -414,7 +419,7 @@ static bool reservation_cancel(struct store_connection *db, const struct control
 		return false;
 	state = store_get_text(&rows, 0, 3);
 	if (str_equal(state, "cancelled"))
-		return answer_reservation(db, call, call->id, ret_answer, error);
+		return reservation_answer(db, call, call->id, ret_answer, error);
 	if (!str_equal(state, "pending")) {
 		error_set(error, ERROR_INVALID_STATE,
 			  "reservation '%s' is %s; only a pending one can be cancelled", call->id,
@@ -424,70 +429,6 @@ static bool reservation_cancel(struct store_connection *db, const struct control
 	return reservation_step(db, call->id, RESERVATION_ON_CANCELLED, "CancelRequested", error) &&
 	       work_audit(db, call->principal, action, store_get_text(&rows, 0, 1), call->id, NULL,
 			  error) &&
-	       answer_reservation(db, call, call->id, ret_answer, error);
+	       reservation_answer(db, call, call->id, ret_answer, error);
 }
 WORK_CALL(reservation_cancel, STORE_WRITE)
-
-/* --- preview --- */
-
-static struct placement_request request_of(const struct reserve_request *asked,
-					   const struct pool *pool, struct wall now)
-{
-	int64_t from_ms = asked->start_ms > now.ms ? asked->start_ms : now.ms;
-	int64_t end_from_ms = asked->start_ms ? asked->start_ms : now.ms;
-
-	return (struct placement_request){
-		.needs = asked->needs,
-		.needs_count = asked->needs_count,
-		.model = pool->gpu_model,
-		.from_ms = from_ms,
-		.to_ms = end_from_ms + asked->duration_ms,
-		.limited = asked->vcpus >= 0 || asked->memory_bytes >= 0,
-		.vcpus = asked->vcpus,
-		.memory_bytes = asked->memory_bytes,
-		.spread = pool->policy.spread,
-	};
-}
-
-static json_t *preview_node(const struct placement_answer *answer)
-{
-	json_t *devices = json_array();
-
-	for (size_t i = 0; i < answer->atoms_count; i++) {
-		const struct placement_atom *atom = &answer->node->atoms[answer->atoms[i]];
-
-		json_array_append_new(devices, json_pack("{s:s, s:s, s:s, s:s}", "atom", atom->atom,
-							 "class", placement_class_name(atom->class),
-							 "gpu", answer->node->gpus[atom->gpu].uuid,
-							 "visibleDevice", atom->visible_device));
-	}
-	return json_pack("{s:s, s:o}", "id", answer->node->id, "devices", devices);
-}
-
-/* RES-50: the same decision as create, and nothing is written. */
-static bool capacity_preview(struct store_connection *db, const struct control_call *call,
-			     json_t **ret_answer, struct error *error)
-{
-	CLEANUP(placement_answer) struct placement_answer answer = {0};
-	CLEANUP(placing_view) struct placing_view view = {0};
-	CLEANUP(pool) struct pool pool = {0};
-	struct reserve_request asked;
-	struct placement_request request;
-	int64_t first_fit_ms;
-
-	if (!access_check(call->principal, ACCESS_CAPACITY_READ, error) ||
-	    !reserve_request_parse(call->body, true, store_now(db), &asked, error) ||
-	    !pool_load(db, asked.pool, &pool, error) || !check_owner(call, &asked, &pool, error) ||
-	    !pool_check_active(&pool, error) || !placing_view_load(db, pool.id, NULL, &view, error))
-		return false;
-	request = request_of(&asked, &pool, store_now(db));
-	placement_decide(&request, view.nodes, view.count, &answer);
-	*ret_answer = json_pack("{s:b, s:[], s:o}", "fits", answer.node != NULL, "nodes", "reasons",
-				placing_reasons(&answer));
-	if (answer.node)
-		json_array_append_new(json_object_get(*ret_answer, "nodes"), preview_node(&answer));
-	else if (placement_first_fit(&request, view.nodes, view.count, &first_fit_ms))
-		json_object_set_new(*ret_answer, "firstFitAt", work_time(first_fit_ms));
-	return true;
-}
-WORK_CALL(capacity_preview, STORE_READ)

@@ -63,6 +63,7 @@ static void add_assignments(const struct store_rows *rows, struct control_spec *
 			.reservation = arena_strdup(&spec->arena, store_get_text(rows, i, 1)),
 			.devices = &devices[i],
 			.devices_count = 1,
+			.end_ms = store_get_int(rows, i, 8),
 			.limited = store_get_int(rows, i, 2) != 0,
 			.vcpus = (int32_t)store_get_int(rows, i, 3),
 			.memory_bytes = store_get_int(rows, i, 4),
@@ -84,7 +85,7 @@ static bool load_assignments(struct store_connection *db, const struct node *nod
 		return true;
 	if (!store_query(db,
 			 "SELECT a.id, a.reservation, a.limited, a.vcpus, a.memory_bytes, d.atom, "
-			 "d.class, d.visible_device FROM allocations a "
+			 "d.class, d.visible_device, a.to_ms FROM allocations a "
 			 "JOIN allocation_devices d ON d.allocation = a.id "
 			 "WHERE a.node = $1 AND a.state IN ('placed', 'bound') AND "
 			 "a.assigned_generation IS NOT NULL AND (a.limited = 0 OR $2 = 1) "

@@ -3,6 +3,7 @@
 #include "control/core/stuck.h"
 #include "control/nodes.h"
 #include "control/placing.h"
+#include "control/room.h"
 #include "sys/log.h"
 
 #define LEASE_NAME   "pass"
@@ -14,12 +15,17 @@
 #define EVENTS_KEPT_MS      (30 * DAY_MS)
 #define IDEMPOTENCY_KEPT_MS (7 * DAY_MS)
 #define MAX_ITEMS_A_PASS    1000
+/* To say why a reservation still waits takes a look at every node of its pool: the first of those
+ * that wait are told anew in every pass. */
+#define EXPLAINED_A_PASS 16
 
 /* --- what a pass works on: ids first, then each in a transaction of its own --- */
 
 struct pass {
 	const char *sql; /* ids; $1 is now, $2 the most rows */
-	bool (*step)(struct store_connection *db, const char *id, struct error *error);
+	/* `index`: how many came before it in this pass. */
+	bool (*step)(struct store_connection *db, const char *id, size_t index,
+		     struct error *error);
 	const char *event; /* for the log when a step fails */
 };
 
@@ -40,13 +46,14 @@ static bool ids_body(struct store_connection *db, void *argument, struct error *
 struct step_work {
 	const struct pass *pass;
 	const char *id;
+	size_t index;
 };
 
 static bool step_body(struct store_connection *db, void *argument, struct error *error)
 {
 	const struct step_work *work = argument;
 
-	return work->pass->step(db, work->id, error);
+	return work->pass->step(db, work->id, work->index, error);
 }
 
 static bool run_pass(struct control *control, const struct pass *pass, struct error *error)
@@ -55,7 +62,7 @@ static bool run_pass(struct control *control, const struct pass *pass, struct er
 	bool done = store_run(control->connection, STORE_READ, ids_body, &ids, error);
 
 	for (size_t i = 0; done && i < ids.rows.count; i++) {
-		struct step_work work = {pass, store_get_text(&ids.rows, i, 0)};
+		struct step_work work = {pass, store_get_text(&ids.rows, i, 0), i};
 		struct error failed;
 
 		if (!store_run(control->connection, STORE_WRITE, step_body, &work, &failed)) {
@@ -69,11 +76,13 @@ static bool run_pass(struct control *control, const struct pass *pass, struct er
 
 /* --- its steps; each looks again, since the row may have changed in between --- */
 
-static bool end_allocation(struct store_connection *db, const char *id, struct error *error)
+static bool end_allocation(struct store_connection *db, const char *id, size_t index,
+			   struct error *error)
 {
 	struct allocation allocation;
 	bool found;
 
+	(void)index;
 	if (!allocation_load(db, id, &allocation, &found, error))
 		return false;
 	if (!found || allocation.to_ms > store_now(db).ms ||
@@ -115,13 +124,15 @@ static bool load_stuck(struct store_connection *db, const struct allocation *all
 	return true;
 }
 
-static bool look_at_release(struct store_connection *db, const char *id, struct error *error)
+static bool look_at_release(struct store_connection *db, const char *id, size_t index,
+			    struct error *error)
 {
 	struct allocation allocation;
 	struct stuck_view view;
 	struct stuck_plan plan;
 	bool found;
 
+	(void)index;
 	if (!allocation_load(db, id, &allocation, &found, error))
 		return false;
 	if (!found || allocation.state != ALLOCATION_RELEASING)
@@ -144,11 +155,13 @@ static bool look_at_release(struct store_connection *db, const char *id, struct 
 	return allocation_finish(db, &allocation, plan.why, error);
 }
 
-static bool start_allocation(struct store_connection *db, const char *id, struct error *error)
+static bool start_allocation(struct store_connection *db, const char *id, size_t index,
+			     struct error *error)
 {
 	struct allocation allocation;
 	bool found;
 
+	(void)index;
 	if (!allocation_load(db, id, &allocation, &found, error))
 		return false;
 	if (!found || allocation.state != ALLOCATION_PLACED || allocation.assigned_generation != 0)
@@ -156,7 +169,8 @@ static bool start_allocation(struct store_connection *db, const char *id, struct
 	return allocation_start(db, &allocation, error);
 }
 
-static bool place_pending(struct store_connection *db, const char *id, struct error *error)
+static bool place_pending(struct store_connection *db, const char *id, size_t index,
+			  struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	bool placed;
@@ -164,7 +178,17 @@ static bool place_pending(struct store_connection *db, const char *id, struct er
 	if (!store_query(db, "SELECT 1 FROM reservations WHERE id = $1 AND state = 'pending'",
 			 STORE_PARAMS(store_text(id)), &rows, error))
 		return false;
-	return rows.count == 0 || placing_try(db, id, &placed, error);
+	return rows.count == 0 ||
+	       placing_try(db, id, index < EXPLAINED_A_PASS ? PLACING_AGAIN : PLACING_QUICK,
+			   &placed, error);
+}
+
+/* Of nodes that were there before rooms were. */
+static bool make_room(struct store_connection *db, const char *id, size_t index,
+		      struct error *error)
+{
+	(void)index;
+	return room_refresh(db, id, error);
 }
 
 /* What ends makes room for what begins, and for what waits. */
@@ -178,8 +202,11 @@ static const struct pass PASSES[] = {
 	{"SELECT id FROM allocations WHERE state = 'placed' AND assigned_generation IS NULL AND "
 	 "from_ms <= $1 ORDER BY from_ms, id LIMIT $2",
 	 start_allocation, "start-failed"},
+	{"SELECT id FROM nodes WHERE roomed = 0 AND has_inventory = 1 AND state NOT IN "
+	 "('retired', 'lost') AND created_ms <= $1 ORDER BY id LIMIT $2",
+	 make_room, "room-pass-failed"},
 	{"SELECT id FROM reservations WHERE state = 'pending' AND created_ms <= $1 "
-	 "ORDER BY id LIMIT $2",
+	 "ORDER BY created_ms, id LIMIT $2",
 	 place_pending, "placement-failed"},
 };
 

@@ -5,6 +5,7 @@
 #include "control/core/body.h"
 #include "control/core/pool_policy.h"
 #include "control/core/reserve_request.h"
+#include "serve/schema_booking.h"
 #include "serve/schema_money.h"
 
 #define NEEDED   SCHEMA_REQUIRED
@@ -460,7 +461,9 @@ static const struct schema_field RESOURCES[] = {
 		 SCHEMA_OBJECT,                                                                    \
 		 0,                                                                                \
 		 "the share of the host (default: in proportion to the devices)",                  \
-		 "Resources"}
+		 "Resources"},                                                                     \
+		{.name = "spot", SCHEMA_BOOL, 0, "it may be interrupted (default: false)"},        \
+		{.name = "gang", SCHEMA_OBJECT, 0, "the same on several nodes", "Gang"}
 
 static const struct schema_field RESERVATION_CREATE[] = {
 	RESERVATION_ASKED,
@@ -567,6 +570,8 @@ static const struct schema_field RESERVATION[] = {
 	 "1m to 366d",
 	 .example = "8h"},
 	{.name = "stateReason", SCHEMA_TEXT, 0, "why it is over", .example = "ReleaseRequested"},
+	{.name = "spot", SCHEMA_BOOL, 0, "true: it may be interrupted"},
+	{.name = "gang", SCHEMA_OBJECT, 0, "the same on several nodes", "Gang"},
 	{.name = "startAt", SCHEMA_TIME, 0, "when it begins: as asked, then as placed"},
 	{.name = "endAt", SCHEMA_TIME, 0, "when it ends"},
 	{.name = "reasons", SCHEMA_OBJECT, LIST, "why it isn't placed: each node once", "Reason"},
@@ -592,6 +597,7 @@ static const struct schema_field PREVIEW_NODE[] = {
 
 static const struct schema_field CAPACITY_PREVIEW_ANSWER[] = {
 	{.name = "fits", SCHEMA_BOOL, NEEDED, "it would be placed at once"},
+	{.name = "state", SCHEMA_CHOICE, NEEDED, "what it would be", "placed|pending|denied"},
 	{.name = "nodes", SCHEMA_OBJECT, LIST, "where", "PreviewNode"},
 	{.name = "firstFitAt", SCHEMA_TIME, 0, "when it would fit, as far as is known"},
 	{.name = "reasons", SCHEMA_OBJECT, LIST, "why it doesn't fit: each node once", "Reason"},
@@ -757,6 +763,12 @@ const struct schema_type SCHEMA_TYPES[] = {
 	{.name = "DeviceNeed", "devices of one class", DEVICE_NEED, .rule = SCHEMA_MIG_PROFILES},
 	{.name = "Resources", "a share of a host", RESOURCES},
 	{.name = "ReservationCreate", "a reservation to make", RESERVATION_CREATE},
+	{.name = "GangTopology", "where the nodes of a gang are", SCHEMA_GANG_TOPOLOGY},
+	{.name = "Gang", "devices on several nodes, all or none", SCHEMA_GANG},
+	{.name = "ReservationPatch",
+	 "what is to change",
+	 SCHEMA_RESERVATION_PATCH,
+	 .rule = SCHEMA_SOMETHING},
 	{.name = "AllocationDevice", "one device that is given", ALLOCATION_DEVICE},
 	{.name = "Allocation", "what one node gives to a reservation", ALLOCATION},
 	{.name = "DegradedCause", "one thing that is wrong with what is booked", DEGRADED_CAUSE},
@@ -793,6 +805,10 @@ const struct schema_type SCHEMA_TYPES[] = {
 	{.name = "QuotaUsed", "what is used of a limit", SCHEMA_QUOTA_USED},
 	{.name = "Quota", "a limit of what a tenant may have", SCHEMA_QUOTA},
 	{.name = "QuotaList", "limits, in the order of their making", NULL, "Quota"},
+	{.name = "SecretCreate", "a secret to keep", SCHEMA_SECRET_CREATE},
+	{.name = "SecretPatch", "a change of a secret", SCHEMA_SECRET_PATCH, .rule = SCHEMA_SOMETHING},
+	{.name = "Secret", "a secret's record, without its value", SCHEMA_STORED_SECRET},
+	{.name = "SecretList", "secrets, in the order of their making", NULL, "Secret"},
 	{.name = "ErrorDetail", "why a call was refused", ERROR_DETAIL},
 	{.name = "Error", "the body of every answer that isn't 200", ERROR_BODY},
 };

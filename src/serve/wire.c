@@ -169,6 +169,7 @@ static Bettercompute__V1__Assignment *assignment(const struct control_spec_assig
 	to->allocation = message_text(from->allocation);
 	to->reservation = message_text(from->reservation);
 	to->binding = BETTERCOMPUTE__V1__BINDING__BINDING_KUBERNETES;
+	to->end_ms = from->end_ms;
 	to->n_devices = from->devices_count;
 	to->devices = arena_alloc(arena, from->devices_count * sizeof(void *));
 	for (size_t i = 0; i < from->devices_count; i++) {

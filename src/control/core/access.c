@@ -20,6 +20,7 @@ static const struct {
 	[ACCESS_NODES_DECLARE_LOST] = {"compute:nodes:declare-lost", CONTROL_ROLE_OPERATOR},
 	[ACCESS_NODES_READ] = {"compute:nodes:read", CONTROL_ROLE_VIEWER},
 	[ACCESS_RESERVATIONS_CREATE] = {"compute:reservations:create", CONTROL_ROLE_USER},
+	[ACCESS_RESERVATIONS_PATCH] = {"compute:reservations:patch", CONTROL_ROLE_USER},
 	[ACCESS_RESERVATIONS_RELEASE] = {"compute:reservations:release", CONTROL_ROLE_USER},
 	[ACCESS_RESERVATIONS_CANCEL] = {"compute:reservations:cancel", CONTROL_ROLE_USER},
 	[ACCESS_RESERVATIONS_READ] = {"compute:reservations:read", CONTROL_ROLE_VIEWER},

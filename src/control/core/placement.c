@@ -25,6 +25,30 @@ bool placement_class_parse(const char *name, enum placement_class *ret_class)
 	return false;
 }
 
+static const char *const SAME_NAMES[PLACEMENT_SAMES] = {
+	[PLACEMENT_SAME_NOTHING] = "",
+	[PLACEMENT_SAME_RACK] = "rack",
+	[PLACEMENT_SAME_BLOCK] = "block",
+	[PLACEMENT_SAME_NVLINK_DOMAIN] = "nvlinkDomain",
+};
+
+const char *placement_same_name(enum placement_same same)
+{
+	assert((size_t)same < PLACEMENT_SAMES);
+	return SAME_NAMES[same];
+}
+
+bool placement_same_parse(const char *name, enum placement_same *ret_same)
+{
+	for (size_t i = 0; i < PLACEMENT_SAMES; i++) {
+		if (!str_equal(SAME_NAMES[i], name))
+			continue;
+		*ret_same = (enum placement_same)i;
+		return true;
+	}
+	return false;
+}
+
 /* --- models --- */
 
 static int lower(char c)
@@ -346,15 +370,22 @@ static void peak_use(const struct placement_request *request, const struct place
 	}
 }
 
+bool placement_host_has(const struct placement_node *node, int64_t from_ms, int64_t to_ms,
+			int64_t vcpus, int64_t memory_bytes)
+{
+	struct placement_request request = {.from_ms = from_ms, .to_ms = to_ms};
+	int64_t used_vcpus, used_memory;
+
+	peak_use(&request, node, &used_vcpus, &used_memory);
+	return vcpus <= node->vcpus - used_vcpus &&
+	       memory_bytes <= node->memory_bytes - used_memory;
+}
+
 /* --- one node --- */
 
 struct verdict {
 	const char *reason; /* NULL: fits */
 	int largest;        /* -1: says nothing */
-	size_t *atoms;      /* heap, when it fits */
-	size_t atoms_count;
-	int64_t vcpus, memory_bytes;
-	int free_gpus; /* for the order among those that fit */
 };
 
 static struct verdict refuse(const char *reason, int largest)
@@ -362,10 +393,23 @@ static struct verdict refuse(const char *reason, int largest)
 	return (struct verdict){.reason = reason, .largest = largest};
 }
 
+static const struct verdict FITS = {.largest = -1};
+
+/* Where a node is, for what the gang is to have in common; "" when that is nothing. */
+static const char *domain_of(const struct placement_request *request,
+			     const struct placement_node *node)
+{
+	const char *label = node->labels[request->same];
+
+	return request->same == PLACEMENT_SAME_NOTHING || !label ? "" : label;
+}
+
 /* The filters that look at the node as a whole, in RES-51's order. NULL: passes. */
 static const char *judge_node(const struct placement_request *request,
 			      const struct placement_node *node)
 {
+	const char *domain = domain_of(request, node);
+
 	if (node->tenant_controlled)
 		return "TenantControlled";
 	if (!node->ready)
@@ -378,93 +422,168 @@ static const char *judge_node(const struct placement_request *request,
 		return "KubernetesBindingUnsupported";
 	if (request->limited && !node->knows_limits)
 		return "AssignmentLimitsUnsupported";
+	if (node->spot && !request->spot)
+		return "SpotOnly";
+	if (request->same != PLACEMENT_SAME_NOTHING && *domain == '\0')
+		return "TopologyUnknown";
+	if (request->domain && !str_equal(request->domain, domain))
+		return "TopologyElsewhere";
+	if (node->member)
+		return "GangMember";
+	if (node->refused)
+		return "NodeRefused";
 	return NULL;
 }
 
-static int count_free_gpus(const struct placement_request *request,
-			   const struct placement_node *node)
+/* GANG-10: a gang that came first isn't kept waiting by who came later. */
+static bool delays_gang(const struct placement_request *request)
 {
-	int count = 0;
-
-	for (size_t i = 0; i < node->gpus_count; i++)
-		count += node->gpus[i].healthy &&
-			 placement_model_matches(request->model, node->gpus[i].model) &&
-			 !is_busy(request, node, i, 0, PLACEMENT_LEAVES);
-	return count;
+	for (size_t i = 0; i < request->waits_count; i++) {
+		if (request->from_ms < request->waits[i] && request->waits[i] < request->to_ms)
+			return true;
+	}
+	return false;
 }
 
+/* `ret_member` may be NULL. */
 static struct verdict judge_host(const struct placement_request *request,
-				 const struct choice *choice)
+				 const struct choice *choice, struct placement_member *ret_member)
 {
 	const struct placement_node *node = choice->node;
-	struct verdict verdict = {.largest = -1};
+	struct placement_member member = {.node = node};
 	int64_t used_vcpus, used_memory;
 
-	verdict.vcpus = request->vcpus >= 0 ? request->vcpus : share_of(choice, node->vcpus);
-	verdict.memory_bytes = request->memory_bytes >= 0 ? request->memory_bytes
-							  : share_of(choice, node->memory_bytes);
+	member.vcpus = request->vcpus >= 0 ? request->vcpus : share_of(choice, node->vcpus);
+	member.memory_bytes = request->memory_bytes >= 0 ? request->memory_bytes
+							 : share_of(choice, node->memory_bytes);
 	peak_use(request, node, &used_vcpus, &used_memory);
-	if (verdict.vcpus > node->vcpus - used_vcpus)
+	if (member.vcpus > node->vcpus - used_vcpus)
 		return refuse("HostVcpuShort", -1);
-	if (verdict.memory_bytes > node->memory_bytes - used_memory)
+	if (member.memory_bytes > node->memory_bytes - used_memory)
 		return refuse("HostMemoryShort", -1);
-	verdict.atoms = mem_dup(choice->picked, choice->picked_count * sizeof *choice->picked);
-	verdict.atoms_count = choice->picked_count;
-	verdict.free_gpus = count_free_gpus(request, node);
-	return verdict;
+	if (delays_gang(request))
+		return refuse("WaitingGang", -1);
+	if (ret_member) {
+		member.atoms =
+			mem_dup(choice->picked, choice->picked_count * sizeof *choice->picked);
+		member.atoms_count = choice->picked_count;
+		*ret_member = member;
+	}
+	return FITS;
 }
 
 static struct verdict judge_devices(const struct placement_request *request,
-				    const struct placement_node *node)
+				    const struct placement_node *node, enum depth depth,
+				    struct placement_member *ret_member)
 {
 	static const char *const reasons[] = {
 		[DEPTH_CLASS] = "DeviceClassMissing",
 		[DEPTH_HEALTH] = "DevicesUnhealthy",
 		[DEPTH_FREE] = "DevicesBusy",
 	};
-	struct verdict verdict = {0};
+	struct verdict verdict;
+	struct choice choice;
+	int got;
 
-	for (enum depth depth = DEPTH_CLASS; depth <= DEPTH_FREE; depth++) {
-		struct choice choice;
-		int got;
-
-		choice_init(&choice, request, node, depth);
-		if (!choose(&choice, &got))
-			verdict = refuse(reasons[depth], got);
-		else if (depth == DEPTH_FREE)
-			verdict = judge_host(request, &choice);
-		choice_deinit(&choice);
-		if (verdict.reason)
-			break;
-	}
+	choice_init(&choice, request, node, depth);
+	if (!choose(&choice, &got))
+		verdict = refuse(reasons[depth], got);
+	else
+		verdict = depth == DEPTH_FREE ? judge_host(request, &choice, ret_member) : FITS;
+	choice_deinit(&choice);
 	return verdict;
 }
 
 static struct verdict judge(const struct placement_request *request,
-			    const struct placement_node *node)
+			    const struct placement_node *node, struct placement_member *ret_member)
 {
 	const char *reason = judge_node(request, node);
+	struct verdict free_verdict, verdict;
 
 	if (reason)
 		return refuse(reason, -1);
-	if (node->refused)
-		return refuse("NodeRefused", -1);
-	return judge_devices(request, node);
+	/* What is free is what most depends on; only when it isn't does it matter why. */
+	free_verdict = judge_devices(request, node, DEPTH_FREE, ret_member);
+	if (!free_verdict.reason || free_verdict.largest < 0)
+		return free_verdict;
+	for (enum depth depth = DEPTH_CLASS; depth < DEPTH_FREE; depth++) {
+		verdict = judge_devices(request, node, depth, NULL);
+		if (verdict.reason)
+			return verdict;
+	}
+	return free_verdict;
+}
+
+bool placement_node_fits(const struct placement_request *request, const struct placement_node *node)
+{
+	return !judge_node(request, node) && !judge_devices(request, node, DEPTH_FREE, NULL).reason;
+}
+
+/* Could it take the request when nobody else were there and all were well? Not knowing what a node
+ * has counts as yes. */
+static bool could_ever(const struct placement_request *request, const struct placement_node *node)
+{
+	if (node->tenant_controlled || (node->spot && !request->spot))
+		return false;
+	if (node->gpus_count == 0)
+		return true;
+	return request->vcpus <= node->vcpus && request->memory_bytes <= node->memory_bytes &&
+	       !judge_devices(request, node, DEPTH_CLASS, NULL).reason;
+}
+
+int placement_idle(const struct placement_node *node, enum placement_class class,
+		   const char *profile, const char *model)
+{
+	static const struct placement_request always = {.from_ms = INT64_MIN, .to_ms = INT64_MAX};
+	int count = 0;
+
+	for (size_t i = 0; i < node->atoms_count; i++) {
+		const struct placement_atom *atom = &node->atoms[i];
+		const struct placement_gpu *gpu = &node->gpus[atom->gpu];
+
+		count += atom->class == class && (!profile || str_equal(profile, atom->profile)) &&
+			 atom->healthy && gpu->healthy &&
+			 placement_model_matches(model, gpu->model) &&
+			 !is_busy(&always, node, atom->gpu, atom->leaf_lo, atom->leaf_hi);
+	}
+	return count;
 }
 
 /* --- all nodes --- */
 
-static void count_reason(struct placement_answer *answer, const struct verdict *verdict)
+/* A node that passes. */
+struct fit {
+	const struct placement_node *node;
+	const char *domain;
+	int idle;
+	bool spread;
+};
+
+struct fits VEC_BODY(struct fit);
+
+static int compare_fits(const void *a, const void *b)
+{
+	const struct fit *left = a, *right = b;
+	int order = strcmp(left->domain, right->domain);
+
+	if (order != 0)
+		return order;
+	if (left->idle != right->idle)
+		return (left->idle < right->idle) == left->spread ? 1 : -1;
+	return strcmp(left->node->id, right->node->id);
+}
+
+static void count_reason(struct placement_answer *answer, struct verdict verdict)
 {
 	struct placement_reason *reason;
 
 	for (size_t i = 0; i < answer->reasons_count; i++) {
 		reason = &answer->reasons[i];
-		if (!str_equal(reason->reason, verdict->reason))
+		if (!str_equal(reason->reason, verdict.reason))
 			continue;
 		reason->nodes++;
 		reason->largest =
-			verdict->largest > reason->largest ? verdict->largest : reason->largest;
+			verdict.largest > reason->largest ? verdict.largest : reason->largest;
 		return;
 	}
 	/* Only NoSchedule conditions could be that many; the last row then takes the rest. */
@@ -473,16 +592,7 @@ static void count_reason(struct placement_answer *answer, const struct verdict *
 		return;
 	}
 	answer->reasons[answer->reasons_count++] =
-		(struct placement_reason){verdict->reason, 1, verdict->largest};
-}
-
-static bool better_node(const struct placement_request *request, const struct verdict *verdict,
-			const char *id, int best_free, const char *best_id)
-{
-	if (verdict->free_gpus != best_free)
-		return request->spread ? verdict->free_gpus > best_free
-				       : verdict->free_gpus < best_free;
-	return strcmp(id, best_id) < 0;
+		(struct placement_reason){verdict.reason, 1, verdict.largest};
 }
 
 static int compare_reasons(const void *a, const void *b)
@@ -494,33 +604,77 @@ static int compare_reasons(const void *a, const void *b)
 	return strcmp(left->reason, right->reason);
 }
 
+/* Sorted by domain: the smallest domain that has enough, so that large ones stay whole. False:
+ * none has. */
+static bool choose_domain(const struct fits *fits, size_t wanted, size_t *ret_first)
+{
+	size_t best = SIZE_MAX, end;
+
+	for (size_t first = 0; first < fits->count; first = end) {
+		for (end = first; end < fits->count &&
+				  str_equal(fits->items[first].domain, fits->items[end].domain);)
+			end++;
+		if (end - first < wanted || end - first >= best)
+			continue;
+		best = end - first;
+		*ret_first = first;
+	}
+	return best != SIZE_MAX;
+}
+
+static void take(const struct placement_request *request, const struct fit *fits, size_t wanted,
+		 struct placement_answer *answer)
+{
+	answer->members = mem_alloc(wanted * sizeof *answer->members);
+	answer->members_count = wanted;
+	for (size_t i = 0; i < wanted; i++) {
+		struct verdict verdict = judge(request, fits[i].node, &answer->members[i]);
+
+		assert(!verdict.reason);
+	}
+}
+
+static bool is_never(const struct placement_request *request, const struct placement_node *nodes,
+		     size_t nodes_count)
+{
+	for (size_t i = 0; i < nodes_count; i++) {
+		if (could_ever(request, &nodes[i]))
+			return false;
+	}
+	return nodes_count > 0;
+}
+
 void placement_decide(const struct placement_request *request, const struct placement_node *nodes,
 		      size_t nodes_count, struct placement_answer *answer)
 {
-	int best_free = 0;
+	const struct placement_need *first_need = &request->needs[0];
+	size_t wanted = request->nodes > 1 ? (size_t)request->nodes : 1, first;
+	struct fits fits = {0};
 
-	assert(request->from_ms < request->to_ms);
+	assert(request->from_ms < request->to_ms && request->needs_count > 0);
 	placement_answer_deinit(answer);
 	for (size_t i = 0; i < nodes_count; i++) {
-		struct verdict verdict = judge(request, &nodes[i]);
+		struct verdict verdict = judge(request, &nodes[i], NULL);
 
-		if (verdict.reason) {
-			count_reason(answer, &verdict);
-			continue;
-		}
-		if (answer->node &&
-		    !better_node(request, &verdict, nodes[i].id, best_free, answer->node->id)) {
-			free(verdict.atoms);
-			continue;
-		}
-		free(answer->atoms);
-		answer->node = &nodes[i];
-		answer->atoms = verdict.atoms;
-		answer->atoms_count = verdict.atoms_count;
-		answer->vcpus = verdict.vcpus;
-		answer->memory_bytes = verdict.memory_bytes;
-		best_free = verdict.free_gpus;
+		if (verdict.reason)
+			count_reason(answer, verdict);
+		else
+			*vec_push(&fits) =
+				(struct fit){&nodes[i], domain_of(request, &nodes[i]),
+					     placement_idle(&nodes[i], first_need->class,
+							    first_need->profile, request->model),
+					     request->spread};
 	}
+	vec_sort(&fits, compare_fits);
+	if (choose_domain(&fits, wanted, &first)) {
+		take(request, &fits.items[first], wanted, answer);
+	} else {
+		/* What fits, but not in company. */
+		for (size_t i = 0; i < fits.count; i++)
+			count_reason(answer, refuse("TooFewNodes", -1));
+		answer->never = is_never(request, nodes, nodes_count);
+	}
+	vec_deinit(&fits);
 	if (nodes_count == 0)
 		answer->reasons[answer->reasons_count++] =
 			(struct placement_reason){"PoolEmpty", 0, -1};
@@ -531,53 +685,8 @@ void placement_decide(const struct placement_request *request, const struct plac
 
 void placement_answer_deinit(struct placement_answer *answer)
 {
-	free(answer->atoms);
+	for (size_t i = 0; i < answer->members_count; i++)
+		free(answer->members[i].atoms);
+	free(answer->members);
 	*answer = (struct placement_answer){0};
-}
-
-/* --- when would it fit? --- */
-
-static int compare_times(const void *a, const void *b)
-{
-	int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
-
-	return (left > right) - (left < right);
-}
-
-bool placement_first_fit(const struct placement_request *request,
-			 const struct placement_node *nodes, size_t nodes_count, int64_t *ret_ms)
-{
-	VEC(int64_t) times = {0};
-	bool found = false;
-	int64_t last = INT64_MIN;
-	int looks = 0;
-
-	/* Room only appears where something ends. */
-	*vec_push(&times) = request->from_ms;
-	for (size_t i = 0; i < nodes_count; i++) {
-		for (size_t j = 0; j < nodes[i].busy_count; j++)
-			*vec_push(&times) = nodes[i].busy[j].to_ms;
-		for (size_t j = 0; j < nodes[i].uses_count; j++)
-			*vec_push(&times) = nodes[i].uses[j].to_ms;
-	}
-	vec_sort(&times, compare_times);
-	for (size_t i = 0; i < times.count && looks < PLACEMENT_MAX_LOOKS && !found; i++) {
-		struct placement_request later = *request;
-		CLEANUP(placement_answer) struct placement_answer answer = {0};
-		int64_t at = times.items[i];
-
-		if (at < request->from_ms || at == last ||
-		    at > INT64_MAX - (request->to_ms - request->from_ms))
-			continue;
-		last = at;
-		looks++;
-		later.from_ms = at;
-		later.to_ms = at + (request->to_ms - request->from_ms);
-		placement_decide(&later, nodes, nodes_count, &answer);
-		found = answer.node != NULL;
-		if (found)
-			*ret_ms = at;
-	}
-	vec_deinit(&times);
-	return found;
 }

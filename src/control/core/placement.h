@@ -1,9 +1,9 @@
 /*
- * placement: which node and which devices a reservation gets, or why none.
+ * placement: which nodes and which devices a reservation gets, or why none.
  *
- * Owns      the order of the filters (RES-51), what excludes what on one GPU, and the choice among
- *           the nodes that pass (RES-52). Create, retry, repair and preview all ask here, so they
- *           never differ (RES-10, RES-50).
+ * Owns      the order of the filters (RES-51), what excludes what on one GPU, the choice among the
+ *           nodes that pass (RES-52), and that a gang gets all its nodes or none (GANG-1). Create,
+ *           retry, repair and preview all ask here, so they never differ (RES-10, RES-50).
  * Pure      rows in, choice out; time is part of the request.
  * Parts     a device takes the part [leaf_lo, leaf_hi) of its GPU's [0, 1024). Two devices exclude
  *           each other when they overlap there: a whole GPU excludes its MIG instances and slots.
@@ -27,6 +27,17 @@ const char *placement_class_name(enum placement_class class); /* "gpu.mig" ... *
 bool placement_class_parse(const char *name, enum placement_class *ret_class);
 
 #define PLACEMENT_LEAVES 1024
+
+/* What all nodes of a gang must have in common. */
+enum placement_same {
+	PLACEMENT_SAME_NOTHING,
+	PLACEMENT_SAME_RACK,
+	PLACEMENT_SAME_BLOCK,
+	PLACEMENT_SAME_NVLINK_DOMAIN,
+};
+#define PLACEMENT_SAMES 4
+const char *placement_same_name(enum placement_same same); /* "" "rack" "block" "nvlinkDomain" */
+bool placement_same_parse(const char *name, enum placement_same *ret_same);
 
 struct placement_gpu {
 	const char *uuid, *model;
@@ -62,7 +73,10 @@ struct placement_node {
 	bool connected;                      /* heard of lately */
 	const char *no_schedule;             /* the condition that forbids new work; NULL if none */
 	bool knows_kubernetes, knows_limits; /* announced by its bcd */
+	bool spot;                           /* takes only reservations that may be interrupted */
 	bool refused; /* answered a try of this reservation with a failure, lately */
+	bool member;  /* has another part of this gang */
+	const char *labels[PLACEMENT_SAMES]; /* of the topology, by enum; NULL: none */
 	int64_t vcpus, memory_bytes;
 	const struct placement_gpu *gpus;
 	size_t gpus_count;
@@ -89,6 +103,14 @@ struct placement_request {
 	int64_t vcpus;        /* -1: the node's share for these devices */
 	int64_t memory_bytes; /* -1: the same */
 	bool spread;          /* the pool's policy; else bin-pack */
+	bool spot;            /* may be interrupted */
+	int nodes;            /* so many nodes, the needs on each; 0 is 1 */
+	enum placement_same same;
+	const char *domain; /* the one to be in, for `same`; NULL: any */
+	/* First fits of the gangs that came first. Who isn't gone by then may not begin before
+	 * (GANG-10); the plans of these gangs stand in the view as busy. */
+	const int64_t *waits;
+	size_t waits_count;
 };
 
 /* Why nodes were passed over: each node counts once, under the first filter that stopped it. */
@@ -100,11 +122,18 @@ struct placement_reason {
 };
 #define PLACEMENT_MAX_REASONS 32
 
-struct placement_answer {
-	const struct placement_node *node; /* NULL: none fits */
-	size_t *atoms;                     /* indexes into node->atoms; heap */
+/* What one node gives. */
+struct placement_member {
+	const struct placement_node *node;
+	size_t *atoms; /* indexes into node->atoms; heap */
 	size_t atoms_count;
 	int64_t vcpus, memory_bytes;
+};
+
+struct placement_answer {
+	struct placement_member *members; /* as many as nodes were asked for; heap */
+	size_t members_count;             /* 0: it doesn't fit */
+	bool never; /* it doesn't fit, and no node could take a part even when all were free */
 	struct placement_reason reasons[PLACEMENT_MAX_REASONS];
 	size_t reasons_count;
 };
@@ -115,11 +144,22 @@ void placement_decide(const struct placement_request *request, const struct plac
 void placement_answer_deinit(struct placement_answer *answer);
 
 /* The earliest time at or after request->from_ms at which the same request would fit, judged by
- * what is booked now; false when there is none. Looks at no more than PLACEMENT_MAX_LOOKS ends of
- * bookings. */
-#define PLACEMENT_MAX_LOOKS 2000
+ * what is booked now and by nothing else; false when there is none. */
 bool placement_first_fit(const struct placement_request *request,
 			 const struct placement_node *nodes, size_t nodes_count, int64_t *ret_ms);
+
+/* Has the node so much of its host left over all of this time? */
+bool placement_host_has(const struct placement_node *node, int64_t from_ms, int64_t to_ms,
+			int64_t vcpus, int64_t memory_bytes);
+
+/* Does this node pass every filter? */
+bool placement_node_fits(const struct placement_request *request,
+			 const struct placement_node *node);
+
+/* How many healthy devices of a class nobody has booked, for whatever time. `profile` NULL: any.
+ * Nodes that fit stand in this order for the first need, the fewest first (RES-52). */
+int placement_idle(const struct placement_node *node, enum placement_class class,
+		   const char *profile, const char *model);
 
 /* Is `model` found in `text` as whole words, whatever the case? */
 bool placement_model_matches(const char *model, const char *text);

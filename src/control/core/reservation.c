@@ -13,7 +13,7 @@ static const char *const EVENTS[RESERVATION_EVENTS] = {
 	[RESERVATION_ON_UNPLACED] = "unplaced", [RESERVATION_ON_WITHDRAWN] = "withdrawn",
 	[RESERVATION_ON_RELEASED] = "released", [RESERVATION_ON_CANCELLED] = "cancelled",
 	[RESERVATION_ON_EXPIRED] = "expired",   [RESERVATION_ON_DENIED] = "denied",
-	[RESERVATION_ON_LOST] = "lost",
+	[RESERVATION_ON_LOST] = "lost",         [RESERVATION_ON_PREEMPTED] = "preempted",
 };
 
 static const char *const ALLOCATION_NAMES[ALLOCATION_STATES] = {
@@ -40,6 +40,7 @@ static const struct {
 	{RESERVATION_ACTIVE, RESERVATION_ON_BOUND, RESERVATION_ACTIVE},
 	{RESERVATION_ACTIVE, RESERVATION_ON_WITHDRAWN, RESERVATION_RELEASING},
 	{RESERVATION_ACTIVE, RESERVATION_ON_LOST, RESERVATION_FAILED},
+	{RESERVATION_ACTIVE, RESERVATION_ON_PREEMPTED, RESERVATION_PREEMPTED},
 	{RESERVATION_RELEASING, RESERVATION_ON_BOUND, RESERVATION_RELEASING},
 	{RESERVATION_RELEASING, RESERVATION_ON_RELEASED, RESERVATION_RELEASED},
 	{RESERVATION_RELEASING, RESERVATION_ON_LOST, RESERVATION_RELEASED},
@@ -95,6 +96,39 @@ bool reservation_next(enum reservation_state state, enum reservation_event event
 	return false;
 }
 
+bool reservation_settle(enum reservation_state state, const struct reservation_parts *parts,
+			enum reservation_event *ret_event)
+{
+	int held = parts->placed + parts->bound;
+
+	switch (state) {
+	case RESERVATION_PLACED:
+		if (parts->bound == parts->wanted) {
+			*ret_event = RESERVATION_ON_BOUND;
+			return true;
+		}
+		break;
+	case RESERVATION_ACTIVE:
+		break;
+	case RESERVATION_RELEASING:
+		*ret_event = RESERVATION_ON_RELEASED;
+		return held + parts->releasing == 0;
+	case RESERVATION_PENDING:
+	case RESERVATION_RELEASED:
+	case RESERVATION_DENIED:
+	case RESERVATION_FAILED:
+	case RESERVATION_CANCELLED:
+	case RESERVATION_EXPIRED:
+	case RESERVATION_PREEMPTED:
+		return false;
+	}
+	if (held > 0)
+		return false;
+	*ret_event = parts->releasing > 0 || state == RESERVATION_ACTIVE ? RESERVATION_ON_WITHDRAWN
+									 : RESERVATION_ON_RELEASED;
+	return true;
+}
+
 const char *allocation_state_name(enum allocation_state state)
 {
 	assert((size_t)state < ALLOCATION_STATES);
@@ -110,6 +144,15 @@ bool allocation_state_parse(const char *name, enum allocation_state *ret_state)
 		return true;
 	}
 	return false;
+}
+
+int64_t allocation_retry_ms(int64_t failures)
+{
+	int64_t wait_ms = ALLOCATION_RETRY_MS;
+
+	while (--failures > 0 && wait_ms < ALLOCATION_RETRY_MAX_MS)
+		wait_ms *= 2;
+	return wait_ms < ALLOCATION_RETRY_MAX_MS ? wait_ms : ALLOCATION_RETRY_MAX_MS;
 }
 
 bool allocation_release_counts(enum allocation_state state, int64_t withdrawn_generation,

@@ -30,9 +30,10 @@ enum reservation_event {
 	RESERVATION_ON_CANCELLED,
 	RESERVATION_ON_EXPIRED,
 	RESERVATION_ON_DENIED,
-	RESERVATION_ON_LOST, /* its node was declared lost */
+	RESERVATION_ON_LOST,      /* its node was declared lost */
+	RESERVATION_ON_PREEMPTED, /* the same, of something that could be interrupted (RES-41) */
 };
-#define RESERVATION_EVENTS 9
+#define RESERVATION_EVENTS 10
 
 const char *reservation_state_name(enum reservation_state state);  /* as stored */
 const char *reservation_state_shown(enum reservation_state state); /* "releasing": "released" */
@@ -46,6 +47,17 @@ bool reservation_is_terminal(enum reservation_state state);
 bool reservation_next(enum reservation_state state, enum reservation_event event,
 		      enum reservation_state *ret_next);
 
+/* A reservation's allocations that aren't over. */
+struct reservation_parts {
+	int wanted; /* nodes that were asked for */
+	int placed, bound, releasing;
+};
+
+/* What its parts, as they are now, do to a reservation: a gang is active when all its nodes are
+ * bound, and over when none has anything left. False: nothing. */
+bool reservation_settle(enum reservation_state state, const struct reservation_parts *parts,
+			enum reservation_event *ret_event);
+
 enum allocation_state {
 	ALLOCATION_PLACED,
 	ALLOCATION_BOUND,
@@ -56,6 +68,12 @@ enum allocation_state {
 #define ALLOCATION_STATES 5
 const char *allocation_state_name(enum allocation_state state);
 bool allocation_state_parse(const char *name, enum allocation_state *ret_state);
+
+/* A node that failed a reservation so many times isn't asked again for so long: a reservation that
+ * waits for weeks has few failures to show. */
+#define ALLOCATION_RETRY_MS     ((int64_t)5 * 60 * 1000)
+#define ALLOCATION_RETRY_MAX_MS ((int64_t)24 * 60 * 60 * 1000)
+int64_t allocation_retry_ms(int64_t failures);
 
 /* Does AllocationReleased, said about Spec `report_generation`, end this allocation's release? Only
  * when it was withdrawn, and by that Spec or an earlier one: an older "released" speaks of

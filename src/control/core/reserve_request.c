@@ -87,16 +87,14 @@ static bool read_resources(const json_t *json, struct reserve_request *request, 
 	return true;
 }
 
-static bool read_times(const struct body *body, struct wall now, struct reserve_request *request,
+/* *ret_ms stays when the field isn't there. */
+static bool read_start(const struct body *body, struct wall now, int64_t *ret_ms,
 		       struct error *error)
 {
-	const char *duration, *start;
+	const char *start;
 	struct wall time;
 
-	if (!body_text(body, "duration", BODY_REQUIRED, 32, &duration, error) ||
-	    !duration_parse(duration, "duration", RESERVE_MIN_MS, RESERVE_MAX_MS,
-			    &request->duration_ms, error) ||
-	    !body_text(body, "startAt", BODY_OPTIONAL, 40, &start, error))
+	if (!body_text(body, "startAt", BODY_OPTIONAL, 40, &start, error))
 		return false;
 	if (!start)
 		return true;
@@ -106,7 +104,65 @@ static bool read_times(const struct body *body, struct wall now, struct reserve_
 		return error_field(error, "startAt", "lies in the past");
 	if (time.ms > now.ms + RESERVE_MAX_MS)
 		return error_field(error, "startAt", "lies more than 366 days ahead");
-	request->start_ms = time.ms;
+	*ret_ms = time.ms;
+	return true;
+}
+
+static bool read_times(const struct body *body, struct wall now, struct reserve_request *request,
+		       struct error *error)
+{
+	const char *duration;
+
+	return body_text(body, "duration", BODY_REQUIRED, 32, &duration, error) &&
+	       duration_parse(duration, "duration", RESERVE_MIN_MS, RESERVE_MAX_MS,
+			      &request->duration_ms, error) &&
+	       read_start(body, now, &request->start_ms, error);
+}
+
+static int64_t count_devices(const struct reserve_request *request)
+{
+	int64_t count = 0;
+
+	for (size_t i = 0; i < request->needs_count; i++)
+		count += request->needs[i].count;
+	return count;
+}
+
+static bool read_topology(const json_t *json, enum placement_same *ret_same, struct error *error)
+{
+	static const char *const known[] = {"same", NULL};
+	static const char *const sames[] = {"rack", "block", "nvlinkDomain", NULL};
+	struct body body;
+	int same;
+
+	if (!json)
+		return true;
+	if (!body_open(json, "gang.topology", known, &body, error) ||
+	    !body_choice(&body, "same", BODY_REQUIRED, sames, &same, error))
+		return false;
+	if (!placement_same_parse(sames[same], ret_same))
+		assert(false);
+	return true;
+}
+
+static bool read_gang(const json_t *json, struct reserve_request *request, struct error *error)
+{
+	static const char *const known[] = {"nodes", "topology", NULL};
+	struct body body;
+	int64_t nodes, total;
+
+	if (!json)
+		return true;
+	if (!body_open(json, "gang", known, &body, error) ||
+	    !body_int(&body, "nodes", BODY_REQUIRED, 1, RESERVE_MAX_DEVICES, &nodes, error) ||
+	    !read_topology(json_object_get(json, "topology"), &request->gang_same, error))
+		return false;
+	total = nodes * count_devices(request);
+	if (total > RESERVE_MAX_DEVICES)
+		return error_field(error, "gang.nodes",
+				   "asks for %lld devices in all, at most %d are allowed",
+				   (long long)total, RESERVE_MAX_DEVICES);
+	request->gang_nodes = (int)nodes;
 	return true;
 }
 
@@ -114,10 +170,11 @@ bool reserve_request_parse(const json_t *json, bool preview, struct wall now,
 			   struct reserve_request *ret_request, struct error *error)
 {
 	static const char *const known[] = {"tenantId", "poolId",  "devices",   "duration",
-					    "startAt",  "binding", "resources", NULL};
-	static const char *const create_known[] = {"tenantId",  "poolId",         "devices",
-						   "duration",  "startAt",        "binding",
-						   "resources", "idempotencyKey", NULL};
+					    "startAt",  "binding", "resources", "spot",
+					    "gang",     NULL};
+	static const char *const create_known[] = {
+		"tenantId",  "poolId", "devices", "duration",       "startAt", "binding",
+		"resources", "spot",   "gang",    "idempotencyKey", NULL};
 	static const char *const bindings[] = {"kubernetes", NULL};
 	struct reserve_request request = {.vcpus = -1, .memory_bytes = -1};
 	struct body body;
@@ -130,10 +187,54 @@ bool reserve_request_parse(const json_t *json, bool preview, struct wall now,
 	    !read_times(&body, now, &request, error) ||
 	    !body_choice(&body, "binding", BODY_REQUIRED, bindings, &binding, error) ||
 	    !read_resources(json_object_get(json, "resources"), &request, error) ||
+	    !body_bool(&body, "spot", &request.spot, error) ||
+	    !read_gang(json_object_get(json, "gang"), &request, error) ||
 	    !body_idempotency_key(&body, &request.idempotency_key, error))
 		return false;
 	*ret_request = request;
 	return true;
+}
+
+bool reserve_change_parse(const json_t *json, struct wall now, struct reserve_change *ret_change,
+			  struct error *error)
+{
+	static const char *const known[] = {"duration", "endAt", "startAt", NULL};
+	struct reserve_change change = {0};
+	const char *duration, *end;
+	struct wall time = {0};
+	struct body body;
+
+	if (!body_open(json, "", known, &body, error) ||
+	    !body_text(&body, "duration", BODY_OPTIONAL, 32, &duration, error) ||
+	    !body_text(&body, "endAt", BODY_OPTIONAL, 40, &end, error) ||
+	    !read_start(&body, now, &change.start_ms, error))
+		return false;
+	if (duration && end)
+		return error_field(error, "endAt", "can't be given together with duration");
+	if (!duration && !end && change.start_ms == 0)
+		return error_field(error, "duration", "is missing, or endAt, or startAt");
+	if (duration && !duration_parse(duration, "duration", RESERVE_MIN_MS, RESERVE_MAX_MS,
+					&change.duration_ms, error))
+		return false;
+	if (end && !timestamp_parse(end, "endAt", &time, error))
+		return false;
+	if (end && time.ms <= now.ms) {
+		error_field(error, "endAt", "lies in the past");
+		return error_hint(error, "To end it now, release it.");
+	}
+	change.end_ms = time.ms;
+	*ret_change = change;
+	return true;
+}
+
+json_t *reserve_gang_pack(int64_t nodes, enum placement_same same)
+{
+	json_t *gang = json_pack("{s:I}", "nodes", nodes);
+
+	if (same != PLACEMENT_SAME_NOTHING)
+		json_object_set_new(gang, "topology",
+				    json_pack("{s:s}", "same", placement_same_name(same)));
+	return gang;
 }
 
 json_t *reserve_needs_pack(const struct placement_need *needs, size_t count)

@@ -22,15 +22,30 @@ struct reserve_request {
 	struct placement_need needs[RESERVE_MAX_NEEDS];
 	size_t needs_count;
 	int64_t duration_ms;
-	int64_t start_ms;            /* 0: counts from placement */
-	int64_t vcpus;               /* -1: the node's share */
-	int64_t memory_bytes;        /* -1: the node's share */
+	int64_t start_ms;     /* 0: counts from placement */
+	int64_t vcpus;        /* -1: the node's share */
+	int64_t memory_bytes; /* -1: the node's share */
+	bool spot;            /* may be interrupted */
+	int gang_nodes;       /* 0: no gang; else the devices are for each of so many nodes */
+	enum placement_same gang_same;
 	const char *idempotency_key; /* NULL if none */
 };
 
 /* `preview`: idempotencyKey is not known. */
 MUST_CHECK bool reserve_request_parse(const json_t *body, bool preview, struct wall now,
 				      struct reserve_request *ret_request, struct error *error);
+
+/* A change of one (PATCH): what is to be, -1 or 0 where nothing was said. */
+struct reserve_change {
+	int64_t duration_ms; /* 0: not said; counts from its beginning */
+	int64_t end_ms;      /* 0: not said */
+	int64_t start_ms;    /* 0: not said */
+};
+MUST_CHECK bool reserve_change_parse(const json_t *body, struct wall now,
+				     struct reserve_change *ret_change, struct error *error);
+
+/* A gang as asked and answered: {"nodes", "topology"?: {"same"}}. */
+json_t *reserve_gang_pack(int64_t nodes, enum placement_same same);
 
 /* The devices as stored, [{"class","profile"?,"count"}], back into needs. False: not such a list.
  */

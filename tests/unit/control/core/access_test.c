@@ -29,6 +29,7 @@ static void test_every_role_and_every_action(void **state)
 		{ACCESS_NODES_DECLARE_LOST, "nodes:declare-lost", CONTROL_ROLE_OPERATOR},
 		{ACCESS_NODES_READ, "nodes:read", CONTROL_ROLE_VIEWER},
 		{ACCESS_RESERVATIONS_CREATE, "reservations:create", CONTROL_ROLE_USER},
+		{ACCESS_RESERVATIONS_PATCH, "reservations:patch", CONTROL_ROLE_USER},
 		{ACCESS_RESERVATIONS_RELEASE, "reservations:release", CONTROL_ROLE_USER},
 		{ACCESS_RESERVATIONS_CANCEL, "reservations:cancel", CONTROL_ROLE_USER},
 		{ACCESS_RESERVATIONS_READ, "reservations:read", CONTROL_ROLE_VIEWER},

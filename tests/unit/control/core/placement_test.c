@@ -85,24 +85,27 @@ static void check_choice(const struct placement_request *request,
 		const struct placement_need *need = &request->needs[i];
 		int got = 0;
 
-		for (size_t j = 0; j < answer->atoms_count; j++)
-			got += answer->node->atoms[answer->atoms[j]].class == need->class;
+		for (size_t j = 0; j < answer->members[0].atoms_count; j++)
+			got += answer->members[0].node->atoms[answer->members[0].atoms[j]].class ==
+			       need->class;
 		assert_true(got >= need->count);
 		wanted += need->count;
 	}
-	assert_int_equal(answer->atoms_count, wanted);
-	for (size_t i = 0; i < answer->atoms_count; i++) {
-		const struct placement_atom *a = &answer->node->atoms[answer->atoms[i]];
+	assert_int_equal(answer->members[0].atoms_count, wanted);
+	for (size_t i = 0; i < answer->members[0].atoms_count; i++) {
+		const struct placement_atom *a =
+			&answer->members[0].node->atoms[answer->members[0].atoms[i]];
 
-		assert_true(a->healthy && answer->node->gpus[a->gpu].healthy);
+		assert_true(a->healthy && answer->members[0].node->gpus[a->gpu].healthy);
 		for (size_t j = 0; j < i; j++) {
-			const struct placement_atom *b = &answer->node->atoms[answer->atoms[j]];
+			const struct placement_atom *b =
+				&answer->members[0].node->atoms[answer->members[0].atoms[j]];
 
 			assert_false(a->gpu == b->gpu && a->leaf_lo < b->leaf_hi &&
 				     b->leaf_lo < a->leaf_hi);
 		}
-		for (size_t j = 0; j < answer->node->busy_count; j++) {
-			const struct placement_busy *busy = &answer->node->busy[j];
+		for (size_t j = 0; j < answer->members[0].node->busy_count; j++) {
+			const struct placement_busy *busy = &answer->members[0].node->busy[j];
 
 			assert_false(a->gpu == busy->gpu && a->leaf_lo < busy->leaf_hi &&
 				     busy->leaf_lo < a->leaf_hi && busy->from_ms < request->to_ms &&
@@ -119,7 +122,7 @@ static const char *only_reason(const struct placement_request *request, const st
 	const char *reason;
 
 	placement_decide(request, &built->node, 1, &answer);
-	assert_null(answer.node);
+	assert_int_equal(answer.members_count, 0);
 	assert_int_equal(answer.reasons_count, 1);
 	assert_int_equal(answer.reasons[0].nodes, 1);
 	reason = answer.reasons[0].reason;
@@ -179,14 +182,14 @@ static void test_first_filter_that_fails_is_the_reason(void **state)
 	struct placement_answer answer = {0};
 
 	placement_decide(&request, &built.node, 1, &answer);
-	assert_ptr_equal(answer.node, &built.node);
+	assert_ptr_equal(answer.members[0].node, &built.node);
 	check_choice(&request, &answer);
 	placement_answer_deinit(&answer);
 	/* Limits that nobody asked for need no capability. */
 	built.node.knows_limits = false;
 	request.limited = false;
 	placement_decide(&request, &built.node, 1, &answer);
-	assert_non_null(answer.node);
+	assert_int_equal(answer.members_count, 1);
 	placement_answer_deinit(&answer);
 }
 
@@ -215,7 +218,7 @@ static void test_each_node_counts_once_and_the_largest_is_named(void **state)
 	for (size_t i = 0; i < 5; i++)
 		nodes[i] = built[i].node;
 	placement_decide(&request, nodes, 5, &answer);
-	assert_null(answer.node);
+	assert_int_equal(answer.members_count, 0);
 	assert_int_equal(answer.reasons_count, 3);
 	assert_string_equal(answer.reasons[0].reason, "DevicesBusy");
 	assert_int_equal(answer.reasons[0].nodes, 3);
@@ -293,18 +296,18 @@ static void test_bin_pack_and_spread(void **state)
 	for (size_t i = 0; i < 3; i++)
 		nodes[i] = built[2 - i].node;
 	placement_decide(&request, nodes, 3, &answer);
-	assert_string_equal(answer.node->id, "n2"); /* fewest free that fit */
+	assert_string_equal(answer.members[0].node->id, "n2"); /* fewest free that fit */
 	request.spread = true;
 	placement_decide(&request, nodes, 3, &answer);
-	assert_string_equal(answer.node->id, "n1"); /* most free */
+	assert_string_equal(answer.members[0].node->id, "n1"); /* most free */
 	need.count = 3;
 	request.spread = false;
 	placement_decide(&request, nodes, 3, &answer);
-	assert_string_equal(answer.node->id, "n3"); /* n2 hasn't got three */
+	assert_string_equal(answer.members[0].node->id, "n3"); /* n2 hasn't got three */
 	/* Ties go by id, whatever the order of the nodes. */
 	nodes[0].busy_count = nodes[1].busy_count = nodes[2].busy_count = 0;
 	placement_decide(&request, nodes, 3, &answer);
-	assert_string_equal(answer.node->id, "n1");
+	assert_string_equal(answer.members[0].node->id, "n1");
 	placement_answer_deinit(&answer);
 }
 
@@ -322,12 +325,12 @@ static void test_whole_gpus_stay_on_one_numa_node(void **state)
 	built.gpus[1].numa = built.gpus[3].numa = 1;
 	take(&built, 0, 0, 1024, 0, INT64_MAX);
 	placement_decide(&request, &built.node, 1, &answer);
-	assert_int_equal(built.gpus[built.atoms[answer.atoms[0]].gpu].numa, 1);
-	assert_int_equal(built.gpus[built.atoms[answer.atoms[1]].gpu].numa, 1);
+	assert_int_equal(built.gpus[built.atoms[answer.members[0].atoms[0]].gpu].numa, 1);
+	assert_int_equal(built.gpus[built.atoms[answer.members[0].atoms[1]].gpu].numa, 1);
 	/* Where one is enough, the smaller group is broken up. */
 	need.count = 1;
 	placement_decide(&request, &built.node, 1, &answer);
-	assert_int_equal(built.atoms[answer.atoms[0]].gpu, 2);
+	assert_int_equal(built.atoms[answer.members[0].atoms[0]].gpu, 2);
 	placement_answer_deinit(&answer);
 }
 
@@ -345,13 +348,13 @@ static void test_parts_fill_used_gpus_first(void **state)
 	take(&built, 1, 0, 256, 0, INT64_MAX);
 	placement_decide(&request, &built.node, 1, &answer);
 	for (size_t i = 0; i < 2; i++)
-		assert_int_equal(built.atoms[answer.atoms[i]].gpu, 1);
+		assert_int_equal(built.atoms[answer.members[0].atoms[i]].gpu, 1);
 	/* A GPU that nobody can take whole goes before one that somebody could. */
 	built.node.busy_count = 0;
 	built.atoms[5].healthy = false; /* the second GPU's whole atom */
 	assert_int_equal(built.atoms[5].class, PLACEMENT_CLASS_GPU);
 	placement_decide(&request, &built.node, 1, &answer);
-	assert_int_equal(built.atoms[answer.atoms[0]].gpu, 1);
+	assert_int_equal(built.atoms[answer.members[0].atoms[0]].gpu, 1);
 	placement_answer_deinit(&answer);
 }
 
@@ -427,9 +430,9 @@ static void test_every_small_node_is_judged_as_an_exhaustive_search_does(void **
 		request = which == 2 ? request_for(needs, 2) : request_for(&needs[which], 1);
 		possible = search(&built, &request, 0, request.needs[0].count, 0, 0);
 		placement_decide(&request, &built.node, 1, &answer);
-		if ((answer.node != NULL) != possible)
+		if ((answer.members_count > 0) != possible)
 			fail_msg("round %lu: %s", all.rounds, possible ? "missed" : "invented");
-		if (answer.node)
+		if (answer.members_count > 0)
 			check_choice(&request, &answer);
 		placement_answer_deinit(&answer);
 	}
@@ -466,9 +469,9 @@ static void test_random_nodes_are_judged_as_an_exhaustive_search_does(void **sta
 		}
 		possible = search(&built, &request, 0, needs[0].count, 0, 0);
 		placement_decide(&request, &built.node, 1, &answer);
-		if ((answer.node != NULL) != possible)
+		if ((answer.members_count > 0) != possible)
 			fail_msg("round %d: %s", round, possible ? "missed" : "invented");
-		if (answer.node)
+		if (answer.members_count > 0)
 			check_choice(&request, &answer);
 		placement_answer_deinit(&answer);
 	}
@@ -490,18 +493,19 @@ static void test_share_is_in_proportion_to_the_devices(void **state)
 	for (int gpu = 0; gpu < 4; gpu++)
 		add_gpu(&built, "g", 4, 0);
 	placement_decide(&request, &built.node, 1, &answer);
-	assert_int_equal(answer.vcpus, 64 / 4 + 64 / 16);
-	assert_int_equal(answer.memory_bytes, 512 / 4 + 512 / 16);
+	assert_int_equal(answer.members[0].vcpus, 64 / 4 + 64 / 16);
+	assert_int_equal(answer.members[0].memory_bytes, 512 / 4 + 512 / 16);
 	/* A quarter of a petabyte times a leaf is no overflow. */
 	built.node.memory_bytes = INT64_MAX / 2;
 	placement_decide(&request, &built.node, 1, &answer);
-	assert_true(answer.memory_bytes > 0 && answer.memory_bytes < INT64_MAX / 4);
+	assert_true(answer.members[0].memory_bytes > 0 &&
+		    answer.members[0].memory_bytes < INT64_MAX / 4);
 	/* One share given, the other the node's. */
 	built.node.memory_bytes = 512;
 	request.vcpus = 3;
 	placement_decide(&request, &built.node, 1, &answer);
-	assert_int_equal(answer.vcpus, 3);
-	assert_int_equal(answer.memory_bytes, 512 / 4 + 512 / 16);
+	assert_int_equal(answer.members[0].vcpus, 3);
+	assert_int_equal(answer.members[0].memory_bytes, 512 / 4 + 512 / 16);
 	placement_answer_deinit(&answer);
 }
 
@@ -521,15 +525,15 @@ static void test_host_is_short_at_its_peak_and_not_in_sum(void **state)
 	built.node.uses_count = 2;
 	request.vcpus = 24;
 	placement_decide(&request, &built.node, 1, &answer);
-	assert_non_null(answer.node);
+	assert_int_equal(answer.members_count, 1);
 	request.vcpus = 25;
 	placement_decide(&request, &built.node, 1, &answer);
-	assert_null(answer.node);
+	assert_int_equal(answer.members_count, 0);
 	/* One that begins within the time and overlaps another makes the peak. */
 	built.uses[1].from_ms--;
 	request.vcpus = 1;
 	placement_decide(&request, &built.node, 1, &answer);
-	assert_null(answer.node);
+	assert_int_equal(answer.members_count, 0);
 	placement_answer_deinit(&answer);
 }
 

@@ -8,7 +8,8 @@ static void test_every_event_in_every_state(void **state)
 {
 	static const struct {
 		enum reservation_state from;
-		/* placed bound unplaced withdrawn released cancelled expired denied lost */
+		/* placed bound unplaced withdrawn released cancelled expired denied lost
+		 * preempted */
 		const char *next[RESERVATION_EVENTS];
 	} rows[] = {
 		{RESERVATION_PENDING,
@@ -16,7 +17,8 @@ static void test_every_event_in_every_state(void **state)
 		{RESERVATION_PLACED,
 		 {NULL, "active", "pending", "releasing", "released", NULL, NULL, NULL, NULL}},
 		{RESERVATION_ACTIVE,
-		 {NULL, "active", NULL, "releasing", NULL, NULL, NULL, NULL, "failed"}},
+		 {NULL, "active", NULL, "releasing", NULL, NULL, NULL, NULL, "failed",
+		  "preempted"}},
 		{RESERVATION_RELEASING,
 		 {NULL, "releasing", NULL, NULL, "released", NULL, NULL, NULL, "released"}},
 		{RESERVATION_RELEASED, {NULL}},
@@ -74,6 +76,64 @@ static void test_names_go_both_ways_and_releasing_is_shown_as_released(void **st
 	assert_false(allocation_state_parse("", &allocation));
 }
 
+/* What parts come to: pending and what is over is moved by nothing that its old parts do.
+ * proves: GANG-1 */
+static void test_parts_settle_the_whole(void **state)
+{
+	static const struct {
+		enum reservation_state from;
+		struct reservation_parts parts; /* wanted, placed, bound, releasing */
+		const char *event;              /* NULL: none */
+	} rows[] = {
+		{RESERVATION_PLACED, {1, 1, 0, 0}, NULL},
+		{RESERVATION_PLACED, {1, 0, 1, 0}, "bound"},
+		{RESERVATION_PLACED, {3, 1, 2, 0}, NULL},
+		{RESERVATION_PLACED, {3, 0, 3, 0}, "bound"},
+		{RESERVATION_PLACED, {3, 0, 3, 1}, "bound"}, /* of a try before */
+		{RESERVATION_PLACED, {3, 1, 0, 2}, NULL},
+		{RESERVATION_PLACED, {3, 0, 0, 1}, "withdrawn"},
+		{RESERVATION_PLACED, {3, 0, 0, 0}, "released"},
+		{RESERVATION_ACTIVE, {3, 0, 3, 0}, NULL},
+		{RESERVATION_ACTIVE, {3, 0, 1, 2}, NULL},
+		{RESERVATION_ACTIVE, {3, 0, 0, 1}, "withdrawn"},
+		{RESERVATION_ACTIVE, {3, 0, 0, 0}, "withdrawn"},
+		{RESERVATION_RELEASING, {3, 0, 0, 1}, NULL},
+		{RESERVATION_RELEASING, {3, 0, 0, 0}, "released"},
+		{RESERVATION_PENDING, {3, 0, 0, 2}, NULL},
+		{RESERVATION_PENDING, {1, 0, 0, 0}, NULL},
+		{RESERVATION_RELEASED, {1, 0, 0, 0}, NULL},
+		{RESERVATION_DENIED, {1, 0, 0, 0}, NULL},
+		{RESERVATION_FAILED, {1, 0, 0, 0}, NULL},
+		{RESERVATION_CANCELLED, {1, 0, 0, 0}, NULL},
+		{RESERVATION_EXPIRED, {1, 0, 0, 0}, NULL},
+		{RESERVATION_PREEMPTED, {1, 0, 0, 0}, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		enum reservation_event event;
+		enum reservation_state next;
+		bool any = reservation_settle(rows[i].from, &rows[i].parts, &event);
+
+		if (any != (rows[i].event != NULL))
+			fail_msg("row %zu", i);
+		if (!any)
+			continue;
+		assert_string_equal(reservation_event_name(event), rows[i].event);
+		assert_true(reservation_next(rows[i].from, event, &next));
+	}
+}
+
+static void test_a_node_that_fails_again_is_left_alone_for_longer(void **state)
+{
+	(void)state;
+	assert_int_equal(allocation_retry_ms(1), ALLOCATION_RETRY_MS);
+	assert_int_equal(allocation_retry_ms(2), 2 * ALLOCATION_RETRY_MS);
+	assert_int_equal(allocation_retry_ms(5), 16 * ALLOCATION_RETRY_MS);
+	assert_int_equal(allocation_retry_ms(10), ALLOCATION_RETRY_MAX_MS);
+	assert_int_equal(allocation_retry_ms(INT64_MAX), ALLOCATION_RETRY_MAX_MS);
+}
+
 /* proves: RES-32 */
 static void test_released_counts_from_the_spec_that_withdrew(void **state)
 {
@@ -93,6 +153,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_event_in_every_state),
 		cmocka_unit_test(test_names_go_both_ways_and_releasing_is_shown_as_released),
+		cmocka_unit_test(test_parts_settle_the_whole),
+		cmocka_unit_test(test_a_node_that_fails_again_is_left_alone_for_longer),
 		cmocka_unit_test(test_released_counts_from_the_spec_that_withdrew),
 	};
 

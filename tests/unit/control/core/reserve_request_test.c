@@ -95,7 +95,18 @@ static void test_wrong_requests_name_their_field(void **state)
 		{GPU, REST ",\"resources\":{\"vcpu\":0}", "resources.vcpu"},
 		{GPU, REST ",\"resources\":{\"memoryGiB\":1048577}", "resources.memoryGiB"},
 		{GPU, REST ",\"resources\":{\"memory\":1}", "resources.memory"},
-		{GPU, REST ",\"spot\":true", "spot"},
+		{GPU, REST ",\"spot\":1", "spot"},
+		{GPU, REST ",\"gang\":3", "gang"},
+		{GPU, REST ",\"gang\":{}", "gang.nodes"},
+		{GPU, REST ",\"gang\":{\"nodes\":0}", "gang.nodes"},
+		{GPU, REST ",\"gang\":{\"nodes\":1025}", "gang.nodes"},
+		{GPU, REST ",\"gang\":{\"nodes\":2,\"same\":\"rack\"}", "gang.same"},
+		{GPU, REST ",\"gang\":{\"nodes\":2,\"topology\":{}}", "gang.topology.same"},
+		{GPU, REST ",\"gang\":{\"nodes\":2,\"topology\":{\"same\":\"row\"}}",
+		 "gang.topology.same"},
+		{"[{\"class\":\"gpu\",\"count\":8}]", REST ",\"gang\":{\"nodes\":129}",
+		 "gang.nodes"},
+		{GPU, REST ",\"cores\":2", "cores"},
 	};
 	struct reserve_request request;
 	struct error error;
@@ -127,6 +138,66 @@ static void test_wrong_requests_name_their_field(void **state)
 	json_decref(json);
 }
 
+/* proves: GANG-8 RES-42 */
+static void test_gangs_and_spot_are_read(void **state)
+{
+	struct reserve_request request;
+	struct error error;
+	json_t *json, *gang;
+
+	(void)state;
+	expect_ok(parse("[{\"class\":\"gpu\",\"count\":8}]",
+			REST ",\"spot\":true,\"gang\":{\"nodes\":128,\"topology\":{\"same\":"
+			     "\"nvlinkDomain\"}}",
+			true, &request, &json, &error),
+		  &error);
+	assert_true(request.spot);
+	assert_int_equal(request.gang_nodes, 128);
+	assert_int_equal(request.gang_same, PLACEMENT_SAME_NVLINK_DOMAIN);
+	gang = reserve_gang_pack(request.gang_nodes, request.gang_same);
+	assert_true(json_equal(gang, json_object_get(json, "gang")));
+	json_decref(gang);
+	json_decref(json);
+}
+
+static bool parse_change(const char *text, struct reserve_change *change, struct error *error)
+{
+	json_t *json = json_loads(text, 0, NULL);
+	bool done = reserve_change_parse(json, (struct wall){NOW}, change, error);
+
+	json_decref(json);
+	return done;
+}
+
+static void test_changes_are_read(void **state)
+{
+	static const struct {
+		const char *body, *field;
+	} wrong[] = {
+		{"{}", "duration"},
+		{"{\"duration\":\"30s\"}", "duration"},
+		{"{\"duration\":\"1h\",\"endAt\":\"2026-12-01T02:00:00Z\"}", "endAt"},
+		{"{\"endAt\":\"2026-11-30T02:00:00Z\"}", "endAt"},
+		{"{\"endAt\":\"soon\"}", "endAt"},
+		{"{\"startAt\":\"2026-11-30T01:58:59Z\"}", "startAt"},
+		{"{\"count\":2}", "count"},
+	};
+	struct reserve_change change;
+	struct error error;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		if (parse_change(wrong[i].body, &change, &error))
+			fail_msg("row %zu was taken", i);
+		assert_string_equal(error.field, wrong[i].field);
+	}
+	expect_ok(parse_change("{\"duration\":\"90m\"}", &change, &error), &error);
+	assert_int_equal(change.duration_ms, 90 * 60000);
+	assert_int_equal(change.end_ms, 0);
+	expect_ok(parse_change("{\"endAt\":\"2026-11-30T03:00:00Z\"}", &change, &error), &error);
+	assert_int_equal(change.end_ms, NOW + 3600000);
+}
+
 static void test_needs_survive_being_stored(void **state)
 {
 	static const struct placement_need needs[] = {{PLACEMENT_CLASS_GPU, NULL, 2},
@@ -153,6 +224,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_request_is_read),
 		cmocka_unit_test(test_wrong_requests_name_their_field),
+		cmocka_unit_test(test_gangs_and_spot_are_read),
+		cmocka_unit_test(test_changes_are_read),
 		cmocka_unit_test(test_needs_survive_being_stored),
 	};
 

@@ -1,0 +1,402 @@
+#include "control/view.h"
+
+#include "control/core/node_conditions.h"
+#include "control/core/reservation.h"
+#include "control/nodes.h"
+
+/* Which nodes a statement is about: its two texts differ in nothing else. */
+enum scope {
+	SCOPE_POOL,
+	SCOPE_NODE,
+};
+
+/* Rows of nodes `n`, by pool or by node ($1). */
+#define BY_SCOPE(before, after)                                                                    \
+	{                                                                                          \
+		[SCOPE_POOL] = before " WHERE n.pool = $1" after,                                  \
+		[SCOPE_NODE] = before " WHERE n.id = $1" after,                                    \
+	}
+
+struct load {
+	struct store_connection *db;
+	enum scope scope;
+	const char *id;
+	struct view *view;
+};
+
+static bool query(const struct load *load, const char *const sql[2], struct store_rows *rows,
+		  struct error *error)
+{
+	return store_query(load->db, sql[load->scope], STORE_PARAMS(store_text(load->id)), rows,
+			   error);
+}
+
+struct placement_node *view_find(const struct view *view, const char *id)
+{
+	size_t low = 0, high = view->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = strcmp(view->nodes[middle].id, id);
+
+		if (order == 0)
+			return &view->nodes[middle];
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
+static int compare_nodes(const void *a, const void *b)
+{
+	return strcmp(((const struct placement_node *)a)->id,
+		      ((const struct placement_node *)b)->id);
+}
+
+static bool load_nodes(const struct load *load, struct error *error)
+{
+	static const char *const sql[] = BY_SCOPE(
+		"SELECT n.id, n.trust, n.state, n.capabilities, n.vcpus, n.memory_bytes, "
+		"s.connected, s.seen_ms FROM nodes n LEFT JOIN node_streams s ON s.node = n.id",
+		" AND n.state NOT IN ('retired', 'lost') ORDER BY n.id");
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	int64_t now_ms = store_now(load->db).ms;
+	struct view *view = load->view;
+
+	if (!query(load, sql, &rows, error))
+		return false;
+	view->count = rows.count;
+	view->nodes = arena_alloc(&view->arena, (rows.count + 1) * sizeof *view->nodes);
+	for (size_t i = 0; i < rows.count; i++) {
+		CLEANUP(json_ref) json_t *capabilities = work_parse(store_get_text(&rows, i, 3));
+
+		view->nodes[i] = (struct placement_node){
+			.id = arena_strdup(&view->arena, store_get_text(&rows, i, 0)),
+			.tenant_controlled =
+				str_equal(store_get_text(&rows, i, 1),
+					  control_trust_name(CONTROL_TRUST_TENANT_CONTROLLED)),
+			.ready = str_equal(store_get_text(&rows, i, 2), "ready"),
+			.connected = store_get_int(&rows, i, 6) != 0 &&
+				     now_ms - store_get_int(&rows, i, 7) < NODE_UNREACHABLE_MS,
+			.knows_kubernetes =
+				node_has_capability(capabilities, NODE_CAPABILITY_KUBERNETES),
+			.knows_limits = node_has_capability(capabilities, NODE_CAPABILITY_LIMITS),
+			.vcpus = store_get_int(&rows, i, 4),
+			.memory_bytes = store_get_int(&rows, i, 5),
+		};
+	}
+	qsort(view->nodes, view->count, sizeof *view->nodes, compare_nodes);
+	return true;
+}
+
+static bool load_conditions(const struct load *load, struct error *error)
+{
+	static const char *const sql[] = BY_SCOPE(
+		"SELECT c.node, c.type FROM node_conditions c JOIN nodes n ON n.id = c.node",
+		" ORDER BY c.node, c.type");
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!query(load, sql, &rows, error))
+		return false;
+	for (size_t i = 0; i < rows.count; i++) {
+		struct placement_node *node = view_find(load->view, store_get_text(&rows, i, 0));
+		const char *type = store_get_text(&rows, i, 1);
+
+		if (node && !node->no_schedule &&
+		    node_condition_no_schedule(type, node->tenant_controlled))
+			node->no_schedule = arena_strdup(&load->view->arena, type);
+	}
+	return true;
+}
+
+/* Topology may be said by anybody who may label a node; what a node costs, by the system alone. */
+static bool load_labels(const struct load *load, struct error *error)
+{
+	static const char *const sql[] = BY_SCOPE(
+		"SELECT l.node, l.name, l.value, l.system FROM node_labels l JOIN nodes n ON n.id "
+		"= l.node",
+		" AND l.name IN ('" NODE_LABEL_CAPACITY "', '" NODE_LABEL_RACK
+		"', '" NODE_LABEL_BLOCK "', '" NODE_LABEL_NVLINK_DOMAIN "')");
+	static const char *const names[PLACEMENT_SAMES] = {
+		[PLACEMENT_SAME_RACK] = NODE_LABEL_RACK,
+		[PLACEMENT_SAME_BLOCK] = NODE_LABEL_BLOCK,
+		[PLACEMENT_SAME_NVLINK_DOMAIN] = NODE_LABEL_NVLINK_DOMAIN,
+	};
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!query(load, sql, &rows, error))
+		return false;
+	for (size_t i = 0; i < rows.count; i++) {
+		struct placement_node *node = view_find(load->view, store_get_text(&rows, i, 0));
+		const char *name = store_get_text(&rows, i, 1),
+			   *value = store_get_text(&rows, i, 2);
+
+		if (!node)
+			continue;
+		if (str_equal(name, NODE_LABEL_CAPACITY))
+			node->spot = store_get_int(&rows, i, 3) != 0 && str_equal(value, "spot");
+		for (size_t same = 1; same < PLACEMENT_SAMES; same++) {
+			if (str_equal(name, names[same]) && *value)
+				node->labels[same] = arena_strdup(&load->view->arena, value);
+		}
+	}
+	return true;
+}
+
+/* Makes room in each node for its rows: counts first, so that arrays never move. */
+static size_t *count_by_node(const struct view *view, const struct store_rows *rows)
+{
+	size_t *counts = mem_alloc((view->count + 1) * sizeof *counts);
+
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct placement_node *node = view_find(view, store_get_text(rows, i, 0));
+
+		if (node)
+			counts[node - view->nodes]++;
+	}
+	return counts;
+}
+
+static bool load_gpus(const struct load *load, struct error *error)
+{
+	static const char *const sql[] =
+		BY_SCOPE("SELECT g.node, g.uuid, g.model, g.healthy, g.numa FROM gpus g JOIN nodes "
+			 "n ON n.id = g.node",
+			 " ORDER BY g.node, g.uuid");
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	CLEANUP(free) size_t *counts = NULL;
+	struct view *view = load->view;
+
+	if (!query(load, sql, &rows, error))
+		return false;
+	counts = count_by_node(view, &rows);
+	for (size_t i = 0; i < view->count; i++)
+		view->nodes[i].gpus =
+			arena_alloc(&view->arena, (counts[i] + 1) * sizeof *view->nodes[i].gpus);
+	for (size_t i = 0; i < rows.count; i++) {
+		struct placement_node *node = view_find(view, store_get_text(&rows, i, 0));
+		struct placement_gpu gpu = {.healthy = store_get_int(&rows, i, 3) != 0,
+					    .numa = (int)store_get_int(&rows, i, 4)};
+
+		if (!node)
+			continue;
+		gpu.uuid = arena_strdup(&view->arena, store_get_text(&rows, i, 1));
+		gpu.model = arena_strdup(&view->arena, store_get_text(&rows, i, 2));
+		((struct placement_gpu *)node->gpus)[node->gpus_count++] = gpu;
+	}
+	return true;
+}
+
+/* The node's GPU of this uuid; gpus_count when it has none. */
+static size_t find_gpu(const struct placement_node *node, const char *uuid)
+{
+	size_t i = 0;
+
+	while (i < node->gpus_count && !str_equal(node->gpus[i].uuid, uuid))
+		i++;
+	return i;
+}
+
+static bool load_atoms(const struct load *load, struct error *error)
+{
+	static const char *const sql[] = BY_SCOPE(
+		"SELECT a.node, a.atom, a.class, a.profile, a.gpu, a.visible_device, a.leaf_lo, "
+		"a.leaf_hi, a.healthy FROM atoms a JOIN nodes n ON n.id = a.node",
+		" ORDER BY a.node, a.gpu, a.leaf_lo, a.atom");
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	CLEANUP(free) size_t *counts = NULL;
+	struct view *view = load->view;
+
+	if (!query(load, sql, &rows, error))
+		return false;
+	counts = count_by_node(view, &rows);
+	for (size_t i = 0; i < view->count; i++)
+		view->nodes[i].atoms =
+			arena_alloc(&view->arena, (counts[i] + 1) * sizeof *view->nodes[i].atoms);
+	for (size_t i = 0; i < rows.count; i++) {
+		struct placement_node *node = view_find(view, store_get_text(&rows, i, 0));
+		struct placement_atom atom = {
+			.gpu = node ? find_gpu(node, store_get_text(&rows, i, 4)) : 0,
+			.leaf_lo = (int)store_get_int(&rows, i, 6),
+			.leaf_hi = (int)store_get_int(&rows, i, 7),
+			.healthy = store_get_int(&rows, i, 8) != 0,
+		};
+
+		if (!node || !placement_class_parse(store_get_text(&rows, i, 2), &atom.class))
+			continue;
+		assert(atom.gpu < node->gpus_count);
+		atom.atom = arena_strdup(&view->arena, store_get_text(&rows, i, 1));
+		atom.profile = arena_strdup(&view->arena, store_get_text(&rows, i, 3));
+		atom.visible_device = arena_strdup(&view->arena, store_get_text(&rows, i, 5));
+		((struct placement_atom *)node->atoms)[node->atoms_count++] = atom;
+	}
+	return true;
+}
+
+/* Taken without an end that anybody knows: being released, or over and not withdrawn yet. */
+static int64_t busy_until(const char *state, int64_t to_ms, int64_t now_ms)
+{
+	return str_equal(state, "releasing") || to_ms <= now_ms ? INT64_MAX : to_ms;
+}
+
+/* By GPU and not by node: a card that moved, or a machine that joined twice, is the same card. */
+static bool load_busy(const struct load *load, struct error *error)
+{
+	static const char *const sql[] = BY_SCOPE(
+		"SELECT g.node, b.gpu, b.leaf_lo, b.leaf_hi, b.from_ms, b.to_ms, a.state FROM "
+		"nodes n JOIN gpus g ON g.node = n.id JOIN bookings b ON b.gpu = g.uuid JOIN "
+		"allocations a ON a.id = b.allocation",
+		" ORDER BY g.node, b.gpu, b.from_ms");
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	CLEANUP(free) size_t *counts = NULL;
+	struct view *view = load->view;
+
+	if (!query(load, sql, &rows, error))
+		return false;
+	counts = count_by_node(view, &rows);
+	for (size_t i = 0; i < view->count; i++)
+		view->nodes[i].busy =
+			arena_alloc(&view->arena, (counts[i] + 1) * sizeof *view->nodes[i].busy);
+	for (size_t i = 0; i < rows.count; i++) {
+		struct placement_node *node = view_find(view, store_get_text(&rows, i, 0));
+
+		if (!node)
+			continue;
+		((struct placement_busy *)node->busy)[node->busy_count++] = (struct placement_busy){
+			.gpu = find_gpu(node, store_get_text(&rows, i, 1)),
+			.leaf_lo = (int)store_get_int(&rows, i, 2),
+			.leaf_hi = (int)store_get_int(&rows, i, 3),
+			.from_ms = store_get_int(&rows, i, 4),
+			.to_ms = busy_until(store_get_text(&rows, i, 6), store_get_int(&rows, i, 5),
+					    store_now(load->db).ms),
+		};
+	}
+	return true;
+}
+
+static bool load_uses(const struct load *load, struct error *error)
+{
+	static const char *const sql[] = BY_SCOPE(
+		"SELECT a.node, a.vcpus, a.memory_bytes, a.from_ms, a.to_ms, a.state FROM nodes n "
+		"JOIN allocations a ON a.node = n.id",
+		" AND a.state IN ('placed', 'bound', 'releasing') ORDER BY a.node");
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	CLEANUP(free) size_t *counts = NULL;
+	struct view *view = load->view;
+
+	if (!query(load, sql, &rows, error))
+		return false;
+	counts = count_by_node(view, &rows);
+	for (size_t i = 0; i < view->count; i++)
+		view->nodes[i].uses =
+			arena_alloc(&view->arena, (counts[i] + 1) * sizeof *view->nodes[i].uses);
+	for (size_t i = 0; i < rows.count; i++) {
+		struct placement_node *node = view_find(view, store_get_text(&rows, i, 0));
+
+		if (!node)
+			continue;
+		((struct placement_use *)node->uses)[node->uses_count++] = (struct placement_use){
+			.vcpus = store_get_int(&rows, i, 1),
+			.memory_bytes = store_get_int(&rows, i, 2),
+			.from_ms = store_get_int(&rows, i, 3),
+			.to_ms = busy_until(store_get_text(&rows, i, 5), store_get_int(&rows, i, 4),
+					    store_now(load->db).ms),
+		};
+	}
+	return true;
+}
+
+/* Nodes that failed this reservation are left alone for a while, the longer the more often. */
+static bool load_refusals(const struct load *load, const char *reservation, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	int64_t now_ms = store_now(load->db).ms;
+
+	if (!reservation)
+		return true;
+	if (!store_query(load->db,
+			 "SELECT node, count(*), max(released_ms) FROM allocations WHERE "
+			 "reservation = $1 AND state = 'failed' GROUP BY node",
+			 STORE_PARAMS(store_text(reservation)), &rows, error))
+		return false;
+	for (size_t i = 0; i < rows.count; i++) {
+		struct placement_node *node = view_find(load->view, store_get_text(&rows, i, 0));
+
+		if (node)
+			node->refused =
+				now_ms < store_get_int(&rows, i, 2) +
+						 allocation_retry_ms(store_get_int(&rows, i, 1));
+	}
+	return true;
+}
+
+static bool load_view(struct store_connection *db, enum scope scope, const char *id,
+		      const char *reservation, struct view *ret_view, struct error *error)
+{
+	CLEANUP(view) struct view view = {0};
+	struct load load = {db, scope, id, &view};
+
+	if (!load_nodes(&load, error))
+		return false;
+	if (view.count > 0 &&
+	    (!load_conditions(&load, error) || !load_labels(&load, error) ||
+	     !load_gpus(&load, error) || !load_atoms(&load, error) || !load_busy(&load, error) ||
+	     !load_uses(&load, error) || !load_refusals(&load, reservation, error)))
+		return false;
+	view_deinit(ret_view);
+	*ret_view = view;
+	view = (struct view){0};
+	return true;
+}
+
+bool view_load_pool(struct store_connection *db, const char *pool, const char *reservation,
+		    struct view *ret_view, struct error *error)
+{
+	return load_view(db, SCOPE_POOL, pool, reservation, ret_view, error);
+}
+
+bool view_load_node(struct store_connection *db, const char *node, const char *reservation,
+		    struct view *ret_view, struct error *error)
+{
+	return load_view(db, SCOPE_NODE, node, reservation, ret_view, error);
+}
+
+void view_deinit(struct view *view)
+{
+	arena_deinit(&view->arena);
+	*view = (struct view){0};
+}
+
+/* --- plans --- */
+
+static void plan_member(struct view *view, const struct placement_member *member, int64_t from_ms,
+			int64_t to_ms)
+{
+	struct placement_node *node = view_find(view, member->node->id);
+	struct placement_busy *busy = arena_alloc(
+		&view->arena, (node->busy_count + member->atoms_count + 1) * sizeof *busy);
+	struct placement_use *uses =
+		arena_alloc(&view->arena, (node->uses_count + 1) * sizeof *uses);
+
+	memcpy(busy, node->busy, node->busy_count * sizeof *busy);
+	for (size_t i = 0; i < member->atoms_count; i++) {
+		const struct placement_atom *atom = &node->atoms[member->atoms[i]];
+
+		busy[node->busy_count++] = (struct placement_busy){atom->gpu, atom->leaf_lo,
+								   atom->leaf_hi, from_ms, to_ms};
+	}
+	node->busy = busy;
+	memcpy(uses, node->uses, node->uses_count * sizeof *uses);
+	uses[node->uses_count++] =
+		(struct placement_use){member->vcpus, member->memory_bytes, from_ms, to_ms};
+	node->uses = uses;
+}
+
+void view_plan(struct view *view, const struct placement_answer *answer, int64_t from_ms,
+	       int64_t to_ms)
+{
+	for (size_t i = 0; i < answer->members_count; i++)
+		plan_member(view, &answer->members[i], from_ms, to_ms);
+}
