@@ -1,6 +1,7 @@
 #include "serve/schema_money.h"
 
 #include "control/control.h"
+#include "control/core/body.h"
 
 #include <stddef.h>
 
@@ -88,6 +89,16 @@ const struct schema_field SCHEMA_METER_ROW[] = {
 	 "the most GPU-hours in a calendar month (UTC)",                                           \
 	 .max = CONTROL_QUOTA_MAX_HOURS,                                                           \
 	 .example = "2000"}
+#define IDEMPOTENCY                                                                                \
+	{"idempotencyKey",                                                                         \
+	 SCHEMA_TEXT,                                                                              \
+	 0,                                                                                        \
+	 "asking again with the same key and the same input answers the first result",             \
+	 "^[ -~]+$",                                                                               \
+	 1,                                                                                        \
+	 BODY_IDEMPOTENCY_KEY_MAX,                                                                 \
+	 0,                                                                                        \
+	 "3f1c9a52"}
 #define QUOTA_OF                                                                                   \
 	{.name = "poolId", SCHEMA_ID, 0, "of this pool; of all together when absent", "pool"},     \
 	{                                                                                          \
@@ -100,15 +111,7 @@ const struct schema_field SCHEMA_QUOTA_CREATE[] = {
 	QUOTA_OF,
 	MAX_DEVICES,
 	GPU_HOURS,
-	{.name = "idempotencyKey",
-	 SCHEMA_TEXT,
-	 0,
-	 "asking again with the same key and the same input answers the first result",
-	 "^[ -~]+$",
-	 1,
-	 128,
-	 0,
-	 "3f1c9a52"},
+	IDEMPOTENCY,
 	END,
 };
 
@@ -136,6 +139,45 @@ const struct schema_field SCHEMA_QUOTA[] = {
 	GPU_HOURS,
 	{.name = "used", SCHEMA_OBJECT, NEEDED, "what is used of it", "QuotaUsed"},
 	{.name = "createdAt", SCHEMA_TIME, NEEDED, "when it was made"},
+	END,
+};
+
+/* --- secrets --- */
+
+#define SECRET_NAME(flags)                                                                         \
+	{.name = "name", SCHEMA_NAME, flags, "its name, the only one of its tenant's",             \
+	 .example = "k8s-join"}
+#define SECRET_VALUE(flags)                                                                        \
+	{.name = "value", SCHEMA_TEXT, (flags) | SCHEMA_SECRET, "what is kept; never shown again", \
+	 NULL, 1, CONTROL_SECRET_MAX_VALUE, 0, "abcdef.0123456789abcdef"}
+
+const struct schema_field SCHEMA_SECRET_CREATE[] = {
+	{.name = "tenantId", SCHEMA_ID, NEEDED, "the tenant whose it is", "ten"},
+	SECRET_NAME(NEEDED),
+	SECRET_VALUE(NEEDED),
+	IDEMPOTENCY,
+	END,
+};
+
+const struct schema_field SCHEMA_SECRET_PATCH[] = {
+	SECRET_NAME(0),
+	SECRET_VALUE(0),
+	END,
+};
+
+const struct schema_field SCHEMA_STORED_SECRET[] = {
+	{.name = "id", SCHEMA_ID, NEEDED, "its id, never used again", "sec"},
+	FIELD_TENANT,
+	SECRET_NAME(NEEDED),
+	{.name = "reference",
+	 SCHEMA_TEXT,
+	 NEEDED,
+	 "what a pool's policy names it by",
+	 .example = "secret://ten_…/sec_…"},
+	{.name = "sealedBy", SCHEMA_ID, NEEDED, "the key of the key file that seals it", "sek"},
+	{.name = "version", SCHEMA_INT, NEEDED, "how many values it has had", .example = "1"},
+	{.name = "createdAt", SCHEMA_TIME, NEEDED, "when it was made"},
+	{.name = "changedAt", SCHEMA_TIME, NEEDED, "when it was last changed"},
 	END,
 };
 /* clang-format on */

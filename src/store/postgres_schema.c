@@ -387,6 +387,27 @@ static const char *const VERSION_4[] = {
 
 /* secrets */
 static const char *const VERSION_5[] = {
+	"CREATE TABLE secrets ( "
+	"id TEXT COLLATE \"C\" PRIMARY KEY, "
+	"tenant TEXT COLLATE \"C\" NOT NULL REFERENCES tenants (id), "
+	"name TEXT COLLATE \"C\" NOT NULL, "
+	"sealed_by TEXT COLLATE \"C\" NOT NULL, "
+	"sealed TEXT COLLATE \"C\" NOT NULL, "
+	"version BIGINT NOT NULL, "
+	"created_ms BIGINT NOT NULL, "
+	"changed_ms BIGINT NOT NULL, "
+	"UNIQUE (tenant, name))",
+
+	"CREATE INDEX secrets_sealed_by ON secrets (sealed_by)",
+
+	/* A key that was rotated: its old secret opens until then. */
+	"ALTER TABLE api_keys ADD COLUMN old_hash TEXT COLLATE \"C\"",
+
+	"ALTER TABLE api_keys ADD COLUMN old_until_ms BIGINT",
+
+	"ALTER TABLE api_keys ADD COLUMN rotated_ms BIGINT",
+
+	"CREATE UNIQUE INDEX api_keys_old_hash ON api_keys (old_hash)",
 	NULL,
 };
 

@@ -394,6 +394,27 @@ static const char *const VERSION_4[] = {
 
 /* secrets */
 static const char *const VERSION_5[] = {
+	"CREATE TABLE secrets ( "
+	"id TEXT PRIMARY KEY, "
+	"tenant TEXT NOT NULL REFERENCES tenants (id), "
+	"name TEXT NOT NULL, "
+	"sealed_by TEXT NOT NULL, "
+	"sealed TEXT NOT NULL, "
+	"version INTEGER NOT NULL, "
+	"created_ms INTEGER NOT NULL, "
+	"changed_ms INTEGER NOT NULL, "
+	"UNIQUE (tenant, name)) STRICT",
+
+	"CREATE INDEX secrets_sealed_by ON secrets (sealed_by)",
+
+	/* A key that was rotated: its old secret opens until then. */
+	"ALTER TABLE api_keys ADD COLUMN old_hash TEXT",
+
+	"ALTER TABLE api_keys ADD COLUMN old_until_ms INTEGER",
+
+	"ALTER TABLE api_keys ADD COLUMN rotated_ms INTEGER",
+
+	"CREATE UNIQUE INDEX api_keys_old_hash ON api_keys (old_hash)",
 	NULL,
 };
 
