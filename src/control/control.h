@@ -69,6 +69,7 @@ struct control_call {
 #define CONTROL_QUOTA_MAX_HOURS   1000000000
 /* Bytes of a secret. */
 #define CONTROL_SECRET_MAX_VALUE 32768
+#define CONTROL_MAX_LABELS   64 /* that operators give to one node */
 
 /*
  * Each: *ret_answer is a new reference, the body of a 200. Errors carry code and field as they go
@@ -82,9 +83,13 @@ struct control_call {
 CONTROL_CALL(tenant_create); /* POST /v1/tenants */
 CONTROL_CALL(tenant_get);
 CONTROL_CALL(tenant_list);
+CONTROL_CALL(tenant_patch);
+CONTROL_CALL(tenant_archive);
 CONTROL_CALL(site_create);
 CONTROL_CALL(site_get);
 CONTROL_CALL(site_list);
+CONTROL_CALL(site_patch);
+CONTROL_CALL(site_archive);
 CONTROL_CALL(pool_create);
 CONTROL_CALL(pool_get);
 CONTROL_CALL(pool_list);
@@ -97,6 +102,9 @@ CONTROL_CALL(join_token_revoke);
 CONTROL_CALL(node_get);
 CONTROL_CALL(node_list);
 CONTROL_CALL(node_retire);
+CONTROL_CALL(node_patch);
+CONTROL_CALL(node_drain);
+CONTROL_CALL(node_undrain);
 CONTROL_CALL(reservation_create);
 CONTROL_CALL(reservation_get);
 CONTROL_CALL(reservation_list);
@@ -106,6 +114,7 @@ CONTROL_CALL(reservation_cancel);
 CONTROL_CALL(capacity_preview); /* POST /v1/capacity/preview */
 CONTROL_CALL(capacity_get);     /* GET /v1/capacity */
 CONTROL_CALL(event_list);       /* GET /v1/events */
+CONTROL_CALL(audit_list);       /* GET /v1/audit */
 CONTROL_CALL(whoami);
 CONTROL_CALL(key_create);
 CONTROL_CALL(key_list);

@@ -2,8 +2,12 @@
 
 #include "control/allocation.h"
 #include "control/core/body.h"
+#include "control/core/label.h"
 #include "control/core/node_conditions.h"
 #include "control/placing.h"
+#include "control/thing.h"
+
+#include <stdio.h>
 
 /* --- rows --- */
 
@@ -73,8 +77,8 @@ bool node_set_state(struct store_connection *db, struct node *node, const char *
 
 /* --- answers --- */
 
-/* GW-2, GW-24: what the node's bcd announced, and nothing that anybody set. */
-static json_t *system_labels(const char *capabilities_text)
+/* GW-2, GW-24: what the node's bcd announced. */
+static json_t *capability_labels(const char *capabilities_text)
 {
 	CLEANUP(json_ref) json_t *capabilities = work_parse(capabilities_text);
 	json_t *labels = json_object();
@@ -87,6 +91,21 @@ static json_t *system_labels(const char *capabilities_text)
 		json_object_set_new(labels, json_string_value(name), json_string("true"));
 	}
 	return labels;
+}
+
+/* What is said of the node, by operators and by the system. */
+static bool add_labels(struct store_connection *db, const char *node, json_t *answer,
+		       struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	json_t *labels = json_object_get(answer, "labels");
+
+	if (!store_query(db, "SELECT name, value FROM node_labels WHERE node = $1 ORDER BY name",
+			 STORE_PARAMS(store_text(node)), &rows, error))
+		return false;
+	for (size_t i = 0; i < rows.count; i++)
+		json_object_set_new(labels, store_get_text(&rows, i, 0), work_text_of(&rows, i, 1));
+	return true;
 }
 
 static void set_health(json_t *object, const struct store_rows *rows, size_t row, size_t healthy,
@@ -180,12 +199,13 @@ static bool add_conditions(struct store_connection *db, const char *node, bool t
 	return true;
 }
 
-#define NODE_COLUMNS                                                                               \
-	"n.id, n.pool, p.site, p.tenant, n.hostname, n.kubernetes_node_name, n.state, n.trust, "   \
+#define NODE_SELECT                                                                                \
+	"SELECT n.id, n.pool, p.site, p.tenant, n.hostname, n.kubernetes_node_name, n.state, "     \
+	"n.trust, "                                                                                \
 	"s.connected, s.seen_ms, n.bcd_version, n.capabilities, n.simulated, "                     \
-	"n.simulated_reason, n.spec_generation, n.stored_generation, n.created_ms"
-#define NODE_FROM                                                                                  \
-	" FROM nodes n JOIN pools p ON p.id = n.pool LEFT JOIN node_streams s ON s.node = n.id "
+	"n.simulated_reason, n.spec_generation, n.stored_generation, n.created_ms "                \
+	"FROM nodes n JOIN pools p ON p.id = n.pool LEFT JOIN node_streams s ON s.node = n.id "    \
+	"WHERE "
 
 /* The columns of the node's own row, without its parts. */
 static json_t *node_head(const struct store_rows *rows, size_t row, int64_t now_ms)
@@ -203,7 +223,7 @@ static json_t *node_head(const struct store_rows *rows, size_t row, int64_t now_
 	work_set_time(answer, "lastSeenAt", rows, row, 9);
 	if (store_get_text(rows, row, 10)[0] != '\0')
 		json_object_set_new(answer, "bcdVersion", work_text_of(rows, row, 10));
-	json_object_set_new(answer, "labels", system_labels(store_get_text(rows, row, 11)));
+	json_object_set_new(answer, "labels", capability_labels(store_get_text(rows, row, 11)));
 	json_object_set_new(answer, "simulated", json_boolean(store_get_int(rows, row, 12)));
 	if (store_get_text(rows, row, 13)[0] != '\0')
 		json_object_set_new(answer, "simulatedReason", work_text_of(rows, row, 13));
@@ -213,8 +233,8 @@ static json_t *node_head(const struct store_rows *rows, size_t row, int64_t now_
 	return answer;
 }
 
-static bool build_answer(struct store_connection *db, const struct store_rows *rows, size_t row,
-			 json_t **ret_answer, struct error *error)
+static bool node_answer(struct store_connection *db, const struct store_rows *rows, size_t row,
+			json_t **ret_answer, struct error *error)
 {
 	const char *id = store_get_text(rows, row, 0);
 	int64_t now_ms = store_now(db).ms;
@@ -223,66 +243,179 @@ static bool build_answer(struct store_connection *db, const struct store_rows *r
 	bool stale = now_ms - store_get_int(rows, row, 9) >= NODE_CONDITIONS_STALE_MS;
 	CLEANUP(json_ref) json_t *answer = node_head(rows, row, now_ms);
 
-	if (!add_gpus(db, id, answer, error) || !add_devices(db, id, answer, error) ||
+	if (!add_labels(db, id, answer, error) || !add_gpus(db, id, answer, error) ||
+	    !add_devices(db, id, answer, error) ||
 	    !add_conditions(db, id, tenant_controlled, stale, answer, error))
 		return false;
 	*ret_answer = TAKE(answer);
 	return true;
 }
 
-static bool answer_node(struct store_connection *db, const struct control_call *call,
-			const char *id, json_t **ret_answer, struct error *error)
-{
-	CLEANUP(store_rows) struct store_rows rows = {0};
-
-	if (!store_query(db, "SELECT " NODE_COLUMNS NODE_FROM "WHERE n.id = $1",
-			 STORE_PARAMS(store_text(id)), &rows, error))
-		return false;
-	if (rows.count == 0 || !access_reaches(call->principal, store_get_text(&rows, 0, 3)))
-		return work_not_found(error, "node", id);
-	return build_answer(db, &rows, 0, ret_answer, error);
-}
+static const struct thing NODE = {
+	.kind = "node",
+	.prefix = "node",
+	.read = ACCESS_NODES_READ,
+	.one = NODE_SELECT "n.id = $1",
+	.page = NODE_SELECT "n.id > $1 AND ($2 = '' OR p.tenant = $2) AND ($4 = '' OR n.pool = $4) "
+			    "AND ($5 = '' OR n.state = $5) ORDER BY n.id LIMIT $3",
+	.filters = 2,
+	.tenant_column = 3,
+	.answer = node_answer,
+};
 
 static bool node_get(struct store_connection *db, const struct control_call *call,
 		     json_t **ret_answer, struct error *error)
 {
-	return access_check(call->principal, ACCESS_NODES_READ, error) &&
-	       work_path_id(call, "node", "node", error) &&
-	       answer_node(db, call, call->id, ret_answer, error);
+	return thing_get(db, call, &NODE, ret_answer, error);
 }
 WORK_CALL(node_get, STORE_READ)
 
 static bool node_list(struct store_connection *db, const struct control_call *call,
 		      json_t **ret_answer, struct error *error)
 {
-	CLEANUP(store_rows) struct store_rows rows = {0};
-	CLEANUP(json_ref) json_t *items = json_array();
-	struct work_page page;
-
-	if (!access_check(call->principal, ACCESS_NODES_READ, error) ||
-	    !work_page(call, "node", &page, error) ||
-	    !store_query(db,
-			 "SELECT " NODE_COLUMNS NODE_FROM
-			 "WHERE n.id > $1 AND ($2 = '' OR p.tenant = $2) AND ($4 = '' OR n.pool = "
-			 "$4) AND ($5 = '' OR n.state = $5) ORDER BY n.id LIMIT $3",
-			 STORE_PARAMS(store_text(page.after),
-				      store_text(work_scope(call->principal)),
-				      store_int(page.limit + 1),
-				      store_text(call->pool_id ? call->pool_id : ""),
-				      store_text(call->state ? call->state : "")),
-			 &rows, error))
-		return false;
-	for (size_t i = 0; i < rows.count && i < (size_t)page.limit; i++) {
-		json_t *answer;
-
-		if (!build_answer(db, &rows, i, &answer, error))
-			return false;
-		json_array_append_new(items, answer);
-	}
-	*ret_answer = work_items_answer(TAKE(items), &page, &rows);
-	return true;
+	return thing_list(db, call, &NODE, ret_answer, error);
 }
 WORK_CALL(node_list, STORE_READ)
+
+/* --- labels --- */
+
+static bool check_label(const char *name, const json_t *value, struct error *error)
+{
+	char path[BODY_PATH_SIZE];
+
+	snprintf(path, sizeof path, "labels.%s", name);
+	if (!label_name_valid(name, strlen(name)))
+		return error_field(error, path, "is not a label's name");
+	if (label_reserved_domain(name) && !label_is_topology(name)) {
+		error_field(error, path, "labels under %s can't be set",
+			    label_reserved_domain(name));
+		return error_hint(error, "Of ours, bc.dev/topology.rack, .block and .nvlinkDomain "
+					 "are yours to set.");
+	}
+	if (!json_is_null(value) &&
+	    (!json_is_string(value) ||
+	     !label_value_valid(json_string_value(value), json_string_length(value))))
+		return error_field(error, path,
+				   "must be null or a label's value: at most %d letters, digits, "
+				   "'-', '_', '.'",
+				   LABEL_PART_MAX);
+	return true;
+}
+
+static bool read_labels(const json_t *json, const json_t **ret_labels, struct error *error)
+{
+	static const char *const known[] = {"labels", NULL};
+	const json_t *labels;
+	const char *name;
+	struct body body;
+	json_t *value;
+
+	if (!body_open(json, "", known, &body, error))
+		return false;
+	labels = json_object_get(json, "labels");
+	if (!labels)
+		return error_field(error, "labels", "is missing");
+	if (!json_is_object(labels))
+		return error_field(error, "labels", "must be an object");
+	if (json_object_size(labels) > CONTROL_MAX_LABELS)
+		return error_field(error, "labels", "has %zu labels, at most %d are allowed",
+				   json_object_size(labels), CONTROL_MAX_LABELS);
+	json_object_foreach((json_t *)labels, name, value)
+	{
+		if (!check_label(name, value, error))
+			return false;
+	}
+	*ret_labels = labels;
+	return true;
+}
+
+/* What the system says of a node stays. */
+static bool set_label(struct store_connection *db, const char *node, const char *name,
+		      const json_t *value, struct error *error)
+{
+	if (json_is_null(value))
+		return store_exec(db,
+				  "DELETE FROM node_labels WHERE node = $1 AND name = $2 AND "
+				  "system = 0",
+				  STORE_PARAMS(store_text(node), store_text(name)), error);
+	return store_exec(db,
+			  "INSERT INTO node_labels (node, name, value, system) VALUES ($1, $2, $3, "
+			  "0) ON CONFLICT (node, name) DO UPDATE SET value = excluded.value "
+			  "WHERE node_labels.system = 0",
+			  STORE_PARAMS(store_text(node), store_text(name),
+				       store_text(json_string_value(value))),
+			  error);
+}
+
+static bool check_labels_count(struct store_connection *db, const char *node, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!store_query(db, "SELECT count(*) FROM node_labels WHERE node = $1 AND system = 0",
+			 STORE_PARAMS(store_text(node)), &rows, error))
+		return false;
+	return store_get_int(&rows, 0, 0) <= CONTROL_MAX_LABELS ||
+	       error_set(error, ERROR_RESOURCES_EXHAUSTED,
+			 "node '%s' would have %lld labels, at most %d are allowed", node,
+			 (long long)store_get_int(&rows, 0, 0), CONTROL_MAX_LABELS);
+}
+
+static bool node_patch(struct store_connection *db, const struct control_call *call,
+		       json_t **ret_answer, struct error *error)
+{
+	CLEANUP(thing_change) struct thing_change change = {0};
+	const json_t *labels;
+	const char *name;
+	json_t *value;
+
+	if (!thing_change_begin(db, call, &NODE, ACCESS_NODES_PATCH, &change, error) ||
+	    !read_labels(call->body, &labels, error))
+		return false;
+	json_object_foreach((json_t *)labels, name, value)
+	{
+		if (!set_label(db, call->id, name, value, error))
+			return false;
+	}
+	return check_labels_count(db, call->id, error) &&
+	       thing_change_end(db, call, &change, ret_answer, error);
+}
+WORK_CALL(node_patch, STORE_WRITE)
+
+/* --- drain --- */
+
+/* From one state to the other; one that has it already stays as it is. */
+static bool move_node(struct store_connection *db, const struct control_call *call,
+		      enum access_action action, const char *from, const char *to,
+		      json_t **ret_answer, struct error *error)
+{
+	CLEANUP(thing_change) struct thing_change change = {0};
+	CLEANUP(node) struct node node = {0};
+	bool found;
+
+	if (!thing_change_begin(db, call, &NODE, action, &change, error) ||
+	    !node_load(db, call->id, &node, &found, error))
+		return false;
+	assert(found);
+	if (!str_equal(node.state, from) && !str_equal(node.state, to))
+		return error_set(error, ERROR_INVALID_STATE, "node '%s' is %s, not %s", node.id,
+				 node.state, from);
+	return node_set_state(db, &node, to, error) &&
+	       thing_change_end(db, call, &change, ret_answer, error);
+}
+
+static bool node_drain(struct store_connection *db, const struct control_call *call,
+		       json_t **ret_answer, struct error *error)
+{
+	return move_node(db, call, ACCESS_NODES_DRAIN, "ready", "draining", ret_answer, error);
+}
+WORK_CALL(node_drain, STORE_WRITE)
+
+static bool node_undrain(struct store_connection *db, const struct control_call *call,
+			 json_t **ret_answer, struct error *error)
+{
+	return move_node(db, call, ACCESS_NODES_UNDRAIN, "draining", "ready", ret_answer, error);
+}
+WORK_CALL(node_undrain, STORE_WRITE)
 
 /* --- retire --- */
 
@@ -361,23 +494,19 @@ static bool read_lost(const json_t *json, bool *ret_lost, struct error *error)
 static bool node_retire(struct store_connection *db, const struct control_call *call,
 			json_t **ret_answer, struct error *error)
 {
+	CLEANUP(thing_change) struct thing_change change = {0};
 	CLEANUP(node) struct node node = {0};
-	enum access_action action;
-	bool lost, found;
+	bool lost, found, over;
 
-	if (!read_lost(call->body, &lost, error))
-		return false;
-	action = lost ? ACCESS_NODES_DECLARE_LOST : ACCESS_NODES_RETIRE;
-	if (!access_check(call->principal, action, error) ||
-	    !work_path_id(call, "node", "node", error) ||
+	if (!read_lost(call->body, &lost, error) ||
+	    !thing_change_begin(db, call, &NODE,
+				lost ? ACCESS_NODES_DECLARE_LOST : ACCESS_NODES_RETIRE, &change,
+				error) ||
 	    !node_load(db, call->id, &node, &found, error))
 		return false;
-	if (!found || !access_reaches(call->principal, node.tenant))
-		return work_not_found(error, "node", call->id);
-	if (!str_equal(node.state, "retired") && !(lost && str_equal(node.state, "lost")) &&
-	    (!(lost ? declare_lost(db, &node, error) : retire(db, &node, error)) ||
-	     !work_audit(db, call->principal, action, node.tenant, node.id, NULL, error)))
-		return false;
-	return answer_node(db, call, call->id, ret_answer, error);
+	assert(found);
+	over = str_equal(node.state, "retired") || (lost && str_equal(node.state, "lost"));
+	return (over || (lost ? declare_lost(db, &node, error) : retire(db, &node, error))) &&
+	       thing_change_end(db, call, &change, ret_answer, error);
 }
 WORK_CALL(node_retire, STORE_WRITE)

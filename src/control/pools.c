@@ -2,49 +2,58 @@
 
 #include "control/core/body.h"
 #include "control/spec.h"
+#include "control/tenants.h"
+#include "control/thing.h"
 
 /* --- rows --- */
+
+#define POOL_SELECT                                                                                \
+	"SELECT p.id, p.tenant, p.site, s.tenant, s.kind, p.name, p.class, p.gpu_model, "          \
+	"p.policy, p.version, p.state, p.created_ms, (SELECT value FROM meta WHERE name = "        \
+	"'root_tenant'), (SELECT count(*) FROM nodes n WHERE n.pool = p.id AND n.state NOT IN "    \
+	"('retired', 'lost')) FROM pools p JOIN sites s ON s.id = p.site WHERE "
+
+static bool read_row(const struct store_rows *rows, size_t row, struct pool *ret_pool,
+		     struct error *error)
+{
+	struct pool pool = {0};
+
+	str_copy(pool.id, ID_SIZE, store_get_text(rows, row, 0));
+	str_copy(pool.tenant, ID_SIZE, store_get_text(rows, row, 1));
+	str_copy(pool.site, ID_SIZE, store_get_text(rows, row, 2));
+	str_copy(pool.site_tenant, ID_SIZE, store_get_text(rows, row, 3));
+	pool.site_is_custom = str_equal(store_get_text(rows, row, 4), "custom");
+	str_copy(pool.name, sizeof pool.name, store_get_text(rows, row, 5));
+	str_copy(pool.class, sizeof pool.class, store_get_text(rows, row, 6));
+	str_copy(pool.gpu_model, sizeof pool.gpu_model, store_get_text(rows, row, 7));
+	pool.version = store_get_int(rows, row, 9);
+	pool.archived = str_equal(store_get_text(rows, row, 10), "archived");
+	pool.created_ms = store_get_int(rows, row, 11);
+	if (!store_is_null(rows, row, 12))
+		str_copy(pool.root_tenant, ID_SIZE, store_get_text(rows, row, 12));
+	pool.nodes = store_get_int(rows, row, 13);
+	pool.policy_json = work_parse(store_get_text(rows, row, 8));
+	if (!pool_policy_parse(pool.policy_json, &pool.policy, error)) {
+		error->code = ERROR_INTERNAL;
+		error_wrap(error, "pool '%s', as stored", pool.id);
+		pool_deinit(&pool);
+		return false;
+	}
+	pool_deinit(ret_pool);
+	*ret_pool = pool;
+	return true;
+}
 
 bool pool_load(struct store_connection *db, const char *id, struct pool *ret_pool,
 	       struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
-	struct pool pool = {0};
 
-	if (!store_query(db,
-			 "SELECT p.id, p.tenant, p.site, s.tenant, s.kind, p.name, p.class, "
-			 "p.gpu_model, p.policy, p.version, p.state, p.created_ms, "
-			 "(SELECT value FROM meta WHERE name = 'root_tenant'), "
-			 "(SELECT count(*) FROM nodes n WHERE n.pool = p.id AND n.state NOT IN "
-			 "('retired', 'lost')) "
-			 "FROM pools p JOIN sites s ON s.id = p.site WHERE p.id = $1",
-			 STORE_PARAMS(store_text(id)), &rows, error))
+	if (!store_query(db, POOL_SELECT "p.id = $1", STORE_PARAMS(store_text(id)), &rows, error))
 		return false;
 	if (rows.count == 0)
 		return work_not_found(error, "pool", id);
-	str_copy(pool.id, ID_SIZE, store_get_text(&rows, 0, 0));
-	str_copy(pool.tenant, ID_SIZE, store_get_text(&rows, 0, 1));
-	str_copy(pool.site, ID_SIZE, store_get_text(&rows, 0, 2));
-	str_copy(pool.site_tenant, ID_SIZE, store_get_text(&rows, 0, 3));
-	pool.site_is_custom = str_equal(store_get_text(&rows, 0, 4), "custom");
-	str_copy(pool.name, sizeof pool.name, store_get_text(&rows, 0, 5));
-	str_copy(pool.class, sizeof pool.class, store_get_text(&rows, 0, 6));
-	str_copy(pool.gpu_model, sizeof pool.gpu_model, store_get_text(&rows, 0, 7));
-	pool.version = store_get_int(&rows, 0, 9);
-	pool.archived = str_equal(store_get_text(&rows, 0, 10), "archived");
-	pool.created_ms = store_get_int(&rows, 0, 11);
-	if (!store_is_null(&rows, 0, 12))
-		str_copy(pool.root_tenant, ID_SIZE, store_get_text(&rows, 0, 12));
-	pool.nodes = store_get_int(&rows, 0, 13);
-	pool.policy_json = work_parse(store_get_text(&rows, 0, 8));
-	if (!pool_policy_parse(pool.policy_json, &pool.policy, error)) {
-		pool_deinit(&pool);
-		error->code = ERROR_INTERNAL;
-		return error_wrap(error, "pool '%s', as stored", id);
-	}
-	pool_deinit(ret_pool);
-	*ret_pool = pool;
-	return true;
+	return read_row(&rows, 0, ret_pool, error);
 }
 
 void pool_deinit(struct pool *pool)
@@ -72,46 +81,43 @@ bool pool_check_active(const struct pool *pool, struct error *error)
 
 /* --- answers --- */
 
-static json_t *pool_answer(const struct pool *pool)
-{
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:O, s:I, s:s, s:I, s:o}", "id", pool->id,
-			 "tenantId", pool->tenant, "siteId", pool->site, "name", pool->name,
-			 "class", pool->class, "gpuModel", pool->gpu_model, "policy",
-			 pool->policy_json, "version", pool->version, "state",
-			 pool->archived ? "archived" : "active", "nodes", pool->nodes, "createdAt",
-			 work_time(pool->created_ms));
-}
-
-/* Of the path or of another one: a pool that the principal may see. */
-static bool load_visible(struct store_connection *db, const struct control_call *call,
-			 const char *id, struct pool *ret_pool, struct error *error)
-{
-	if (!pool_load(db, id, ret_pool, error))
-		return false;
-	return access_reaches(call->principal, ret_pool->tenant) ||
-	       work_not_found(error, "pool", id);
-}
-
-static bool answer_pool(struct store_connection *db, const struct control_call *call,
-			const char *id, json_t **ret_answer, struct error *error)
+static bool pool_answer(struct store_connection *db, const struct store_rows *rows, size_t row,
+			json_t **ret_answer, struct error *error)
 {
 	CLEANUP(pool) struct pool pool = {0};
 
-	if (!load_visible(db, call, id, &pool, error))
+	(void)db;
+	if (!read_row(rows, row, &pool, error))
 		return false;
-	*ret_answer = pool_answer(&pool);
+	*ret_answer =
+		json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:O, s:I, s:s, s:I, s:o}", "id", pool.id,
+			  "tenantId", pool.tenant, "siteId", pool.site, "name", pool.name, "class",
+			  pool.class, "gpuModel", pool.gpu_model, "policy", pool.policy_json,
+			  "version", pool.version, "state", pool.archived ? "archived" : "active",
+			  "nodes", pool.nodes, "createdAt", work_time(pool.created_ms));
 	return true;
 }
+
+static const struct thing POOL = {
+	.kind = "pool",
+	.prefix = "pool",
+	.read = ACCESS_POOLS_READ,
+	.one = POOL_SELECT "p.id = $1",
+	.page = POOL_SELECT "p.id > $1 AND ($2 = '' OR p.tenant = $2) ORDER BY p.id LIMIT $3",
+	.tenant_column = 1,
+	.answer = pool_answer,
+};
 
 /* --- create --- */
 
 struct pool_input {
-	const char *tenant, *site, *name, *class, *model, *key;
+	const char *tenant, *site, *name, *class, *model;
 	const json_t *policy_json;
 	struct pool_policy policy;
 };
 
-static bool read_input(const json_t *json, struct pool_input *input, struct error *error)
+static bool read_input(const json_t *json, struct pool_input *input, const char **ret_key,
+		       struct error *error)
 {
 	static const char *const known[] = {"tenantId", "siteId", "name",           "class",
 					    "gpuModel", "policy", "idempotencyKey", NULL};
@@ -124,52 +130,61 @@ static bool read_input(const json_t *json, struct pool_input *input, struct erro
 	    !body_text(&body, "class", BODY_REQUIRED, 64, &input->class, error) ||
 	    !pool_policy_check_class(input->class, error) ||
 	    !body_ascii(&body, "gpuModel", BODY_REQUIRED, POOL_MODEL_MAX, &input->model, error) ||
-	    !body_idempotency_key(&body, &input->key, error))
+	    !body_idempotency_key(&body, ret_key, error))
 		return false;
 	input->policy_json = json_object_get(json, "policy");
 	return input->policy_json ? pool_policy_parse(input->policy_json, &input->policy, error)
 				  : error_field(error, "policy", "is missing");
 }
 
-/* The site must be the tenant's own, or one of the platform; the name must be free. */
-static bool check_place(struct store_connection *db, const struct pool_input *input,
-			struct error *error)
+static bool check_name(struct store_connection *db, const char *tenant, const char *name,
+		       const char *but, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!store_query(db, "SELECT id FROM pools WHERE tenant = $1 AND name = $2 AND id <> $3",
+			 STORE_PARAMS(store_text(tenant), store_text(name), store_text(but)), &rows,
+			 error))
+		return false;
+	return rows.count == 0 || error_set(error, ERROR_CONFLICT, "pool '%s' exists already: %s",
+					    name, store_get_text(&rows, 0, 0));
+}
+
+/* The site must be the tenant's own, or one of the platform. */
+static bool check_site(struct store_connection *db, const struct pool_input *input,
+		       struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	struct trust_pool trust = {.pool_tenant = input->tenant,
 				   .platform_operated = input->policy.platform_operated};
 
 	if (!store_query(db,
-			 "SELECT s.tenant, s.kind, (SELECT value FROM meta WHERE "
-			 "name = 'root_tenant'), (SELECT id FROM tenants WHERE id = $2), "
-			 "(SELECT id FROM pools WHERE tenant = $2 AND name = $3) "
-			 "FROM sites s WHERE s.id = $1",
-			 STORE_PARAMS(store_text(input->site), store_text(input->tenant),
-				      store_text(input->name)),
-			 &rows, error))
+			 "SELECT tenant, kind, (SELECT value FROM meta WHERE name = "
+			 "'root_tenant'), state FROM sites WHERE id = $1",
+			 STORE_PARAMS(store_text(input->site)), &rows, error))
 		return false;
 	if (rows.count == 0)
 		return work_not_found(error, "site", input->site);
-	if (store_is_null(&rows, 0, 3))
-		return work_not_found(error, "tenant", input->tenant);
 	trust.site_tenant = store_get_text(&rows, 0, 0);
 	trust.site_is_custom = str_equal(store_get_text(&rows, 0, 1), "custom");
 	trust.root_tenant = store_get_text(&rows, 0, 2);
 	if (trust.site_is_custom && !str_equal(trust.site_tenant, input->tenant))
 		return work_not_found(error, "site", input->site);
-	if (!store_is_null(&rows, 0, 4))
-		return error_set(error, ERROR_CONFLICT, "pool '%s' exists already: %s", input->name,
-				 store_get_text(&rows, 0, 4));
+	if (!str_equal(store_get_text(&rows, 0, 3), "active"))
+		return error_set(error, ERROR_INVALID_STATE, "site '%s' is archived", input->site);
 	return pool_policy_check_site(&input->policy, trust.site_is_custom,
 				      trust_platform_counts(&trust), error);
 }
 
-static bool insert_pool(struct store_connection *db, const char *id, const struct pool_input *input,
+static bool insert_pool(struct store_connection *db, const char *id, const void *argument,
 			struct error *error)
 {
+	const struct pool_input *input = argument;
 	CLEANUP(free) char *policy = json_dumps(input->policy_json, JSON_COMPACT);
 
-	return store_exec(db,
+	return tenant_check_active(db, input->tenant, error) && check_site(db, input, error) &&
+	       check_name(db, input->tenant, input->name, "", error) &&
+	       store_exec(db,
 			  "INSERT INTO pools (id, tenant, site, name, class, gpu_model, policy, "
 			  "version, state, created_ms) "
 			  "VALUES ($1, $2, $3, $4, $5, $6, $7, 1, 'active', $8)",
@@ -183,24 +198,17 @@ static bool insert_pool(struct store_connection *db, const char *id, const struc
 static bool pool_create(struct store_connection *db, const struct control_call *call,
 			json_t **ret_answer, struct error *error)
 {
-	const enum access_action action = ACCESS_POOLS_CREATE;
 	struct pool_input input = {0};
-	char id[ID_SIZE];
+	struct thing_create create = {.thing = &POOL,
+				      .action = ACCESS_POOLS_CREATE,
+				      .insert = insert_pool,
+				      .input = &input};
 
-	if (!access_check(call->principal, action, error) || !read_input(call->body, &input, error))
+	if (!access_check(call->principal, create.action, error) ||
+	    !read_input(call->body, &input, &create.key, error))
 		return false;
-	if (!access_reaches(call->principal, input.tenant))
-		return work_not_found(error, "tenant", input.tenant);
-	if (!work_find_done(db, call, input.key, action, id, error))
-		return false;
-	if (id[0] != '\0')
-		return answer_pool(db, call, id, ret_answer, error);
-	work_new_id(db, "pool", id);
-	return check_place(db, &input, error) && insert_pool(db, id, &input, error) &&
-	       work_remember_done(db, call, input.key, action, id, error) &&
-	       work_audit(db, call->principal, action, input.tenant, id,
-			  json_pack("{s:s}", "name", input.name), error) &&
-	       answer_pool(db, call, id, ret_answer, error);
+	create.tenant = input.tenant;
+	return thing_create(db, call, &create, ret_answer, error);
 }
 WORK_CALL(pool_create, STORE_WRITE)
 
@@ -209,38 +217,14 @@ WORK_CALL(pool_create, STORE_WRITE)
 static bool pool_get(struct store_connection *db, const struct control_call *call,
 		     json_t **ret_answer, struct error *error)
 {
-	return access_check(call->principal, ACCESS_POOLS_READ, error) &&
-	       work_path_id(call, "pool", "pool", error) &&
-	       answer_pool(db, call, call->id, ret_answer, error);
+	return thing_get(db, call, &POOL, ret_answer, error);
 }
 WORK_CALL(pool_get, STORE_READ)
 
 static bool pool_list(struct store_connection *db, const struct control_call *call,
 		      json_t **ret_answer, struct error *error)
 {
-	CLEANUP(store_rows) struct store_rows ids = {0};
-	CLEANUP(json_ref) json_t *items = json_array();
-	struct work_page page;
-
-	if (!access_check(call->principal, ACCESS_POOLS_READ, error) ||
-	    !work_page(call, "pool", &page, error) ||
-	    !store_query(db,
-			 "SELECT id FROM pools WHERE id > $1 AND ($2 = '' OR tenant = $2) "
-			 "ORDER BY id LIMIT $3",
-			 STORE_PARAMS(store_text(page.after),
-				      store_text(work_scope(call->principal)),
-				      store_int(page.limit + 1)),
-			 &ids, error))
-		return false;
-	for (size_t i = 0; i < ids.count && i < (size_t)page.limit; i++) {
-		CLEANUP(pool) struct pool pool = {0};
-
-		if (!pool_load(db, store_get_text(&ids, i, 0), &pool, error))
-			return false;
-		json_array_append_new(items, pool_answer(&pool));
-	}
-	*ret_answer = work_items_answer(TAKE(items), &page, &ids);
-	return true;
+	return thing_list(db, call, &POOL, ret_answer, error);
 }
 WORK_CALL(pool_list, STORE_READ)
 
@@ -283,18 +267,16 @@ static bool tell_nodes(struct store_connection *db, const char *pool, struct err
 	return true;
 }
 
-static bool update_policy(struct store_connection *db, const struct control_call *call,
-			  const struct pool *pool, const json_t *policy_json,
-			  const struct pool_policy *policy, struct error *error)
+static bool update_policy(struct store_connection *db, const struct pool *pool,
+			  const json_t *policy_json, const struct pool_policy *policy,
+			  struct error *error)
 {
 	CLEANUP(free) char *text = json_dumps(policy_json, JSON_COMPACT);
 
-	if (!store_exec(db, "UPDATE pools SET policy = $2, version = version + 1 WHERE id = $1",
-			STORE_PARAMS(store_text(pool->id), store_text(text)), error) ||
-	    !work_audit(db, call->principal, ACCESS_POOLS_PATCH, pool->tenant, pool->id,
-			json_pack("{s:I}", "version", pool->version + 1), error))
-		return false;
-	return str_equal(pool->policy.gpu_api, policy->gpu_api) || tell_nodes(db, pool->id, error);
+	return store_exec(db, "UPDATE pools SET policy = $2 WHERE id = $1",
+			  STORE_PARAMS(store_text(pool->id), store_text(text)), error) &&
+	       (str_equal(pool->policy.gpu_api, policy->gpu_api) ||
+		tell_nodes(db, pool->id, error));
 }
 
 /* POOL-13: what a change does not do is said in its answer. */
@@ -310,60 +292,99 @@ static void add_notes(const struct pool *before, const json_t *policy_json, json
 					     "from now on: a node may not change its own taints."));
 }
 
+struct pool_change {
+	const char *name;          /* NULL: stays */
+	const json_t *policy_json; /* NULL: stays */
+	struct pool_policy policy;
+	int64_t version; /* 0: any */
+};
+
+static bool read_change(const json_t *json, struct pool_change *change, struct error *error)
+{
+	static const char *const known[] = {"name", "policy", "ifVersion", NULL};
+	struct body body;
+
+	if (!body_open(json, "", known, &body, error) ||
+	    !body_int(&body, "ifVersion", BODY_OPTIONAL, 1, CONTROL_MAX_SEQUENCE, &change->version,
+		      error))
+		return false;
+	if (json_object_get(json, "name") && !body_name(&body, "name", &change->name, error))
+		return false;
+	change->policy_json = json_object_get(json, "policy");
+	if (change->policy_json)
+		return pool_policy_parse(change->policy_json, &change->policy, error);
+	return change->name || error_field(error, "policy", "is missing, and so is name");
+}
+
+static bool change_policy(struct store_connection *db, const struct pool *pool,
+			  const struct pool_change *change, struct error *error)
+{
+	struct trust_pool trust = pool_trust(pool);
+
+	trust.platform_operated = change->policy.platform_operated;
+	return pool_policy_check_site(&change->policy, pool->site_is_custom,
+				      trust_platform_counts(&trust), error) &&
+	       check_cluster_stays(pool, &change->policy, error) &&
+	       update_policy(db, pool, change->policy_json, &change->policy, error);
+}
+
+static bool apply_change(struct store_connection *db, const struct pool *pool,
+			 const struct pool_change *change, struct error *error)
+{
+	if (!pool_check_active(pool, error))
+		return false;
+	if (change->version != 0 && change->version != pool->version)
+		return error_set(error, ERROR_CONFLICT, "pool '%s' has version %lld, not %lld",
+				 pool->name, (long long)pool->version, (long long)change->version);
+	if (change->name &&
+	    (!check_name(db, pool->tenant, change->name, pool->id, error) ||
+	     !store_exec(db, "UPDATE pools SET name = $2 WHERE id = $1",
+			 STORE_PARAMS(store_text(pool->id), store_text(change->name)), error)))
+		return false;
+	if (change->policy_json && !change_policy(db, pool, change, error))
+		return false;
+	return store_exec(db, "UPDATE pools SET version = version + 1 WHERE id = $1",
+			  STORE_PARAMS(store_text(pool->id)), error);
+}
+
 static bool pool_patch(struct store_connection *db, const struct control_call *call,
 		       json_t **ret_answer, struct error *error)
 {
-	static const char *const known[] = {"policy", "ifVersion", NULL};
+	CLEANUP(thing_change) struct thing_change change = {0};
 	CLEANUP(pool) struct pool pool = {0};
-	const json_t *policy_json;
-	struct pool_policy policy;
-	struct trust_pool trust;
-	struct body body;
-	int64_t version = 0;
+	struct pool_change input = {0};
 
-	if (!access_check(call->principal, ACCESS_POOLS_PATCH, error) ||
-	    !work_path_id(call, "pool", "pool", error) ||
-	    !body_open(call->body, "", known, &body, error) ||
-	    !body_int(&body, "ifVersion", BODY_OPTIONAL, 1, INT64_MAX, &version, error))
+	if (!thing_change_begin(db, call, &POOL, ACCESS_POOLS_PATCH, &change, error) ||
+	    !read_change(call->body, &input, error) || !read_row(&change.rows, 0, &pool, error) ||
+	    !apply_change(db, &pool, &input, error) ||
+	    !thing_change_end(db, call, &change, ret_answer, error))
 		return false;
-	policy_json = json_object_get(call->body, "policy");
-	if (!policy_json)
-		return error_field(error, "policy", "is missing");
-	if (!pool_policy_parse(policy_json, &policy, error) ||
-	    !load_visible(db, call, call->id, &pool, error) || !pool_check_active(&pool, error))
-		return false;
-	if (version != 0 && version != pool.version)
-		return error_set(error, ERROR_CONFLICT, "pool '%s' has version %lld, not %lld",
-				 pool.name, (long long)pool.version, (long long)version);
-	trust = pool_trust(&pool);
-	trust.platform_operated = policy.platform_operated;
-	if (!pool_policy_check_site(&policy, pool.site_is_custom, trust_platform_counts(&trust),
-				    error) ||
-	    !check_cluster_stays(&pool, &policy, error) ||
-	    !update_policy(db, call, &pool, policy_json, &policy, error) ||
-	    !answer_pool(db, call, call->id, ret_answer, error))
-		return false;
-	add_notes(&pool, policy_json, *ret_answer);
+	if (input.policy_json)
+		add_notes(&pool, input.policy_json, *ret_answer);
 	return true;
 }
 WORK_CALL(pool_patch, STORE_WRITE)
 
+/* --- archive --- */
+
 static bool pool_archive(struct store_connection *db, const struct control_call *call,
 			 json_t **ret_answer, struct error *error)
 {
-	CLEANUP(pool) struct pool pool = {0};
+	CLEANUP(thing_change) struct thing_change change = {0};
 
-	if (!access_check(call->principal, ACCESS_POOLS_ARCHIVE, error) ||
-	    !work_path_id(call, "pool", "pool", error) ||
-	    !load_visible(db, call, call->id, &pool, error))
-		return false;
-	if (!pool.archived &&
-	    (!store_exec(db,
-			 "UPDATE pools SET state = 'archived', version = version + 1 WHERE id = $1",
-			 STORE_PARAMS(store_text(pool.id)), error) ||
-	     !work_audit(db, call->principal, ACCESS_POOLS_ARCHIVE, pool.tenant, pool.id, NULL,
-			 error)))
-		return false;
-	return answer_pool(db, call, call->id, ret_answer, error);
+	return thing_change_begin(db, call, &POOL, ACCESS_POOLS_ARCHIVE, &change, error) &&
+	       thing_check_unused(db, &POOL, call->id,
+				  "SELECT id FROM reservations WHERE pool = $1 AND state IN "
+				  "('placed', 'active', 'releasing') ORDER BY id LIMIT 1",
+				  "a live reservation", error) &&
+	       thing_check_unused(db, &POOL, call->id,
+				  "SELECT id FROM nodes WHERE pool = $1 AND state NOT IN "
+				  "('retired', 'lost') ORDER BY id LIMIT 1",
+				  "a node", error) &&
+	       store_exec(db,
+			  "UPDATE pools SET state = 'archived', version = version + 1 "
+			  "WHERE id = $1 AND state = 'active'",
+			  STORE_PARAMS(store_text(call->id)), error) &&
+	       thing_change_end(db, call, &change, ret_answer, error);
 }
 WORK_CALL(pool_archive, STORE_WRITE)

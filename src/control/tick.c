@@ -12,7 +12,8 @@
 /* How long what nobody needs any more is kept. */
 #define DAY_MS              ((int64_t)24 * 60 * 60 * 1000)
 #define OUTBOX_KEPT_MS      ((int64_t)60 * 60 * 1000)
-#define EVENTS_KEPT_MS      (30 * DAY_MS)
+#define EVENTS_KEPT_MS      (7 * DAY_MS)
+#define AUDIT_KEPT_MS       (400 * DAY_MS)
 #define IDEMPOTENCY_KEPT_MS (7 * DAY_MS)
 #define MAX_ITEMS_A_PASS    1000
 /* To say why a reservation still waits takes a look at every node of its pool: the first of those
@@ -223,6 +224,8 @@ static bool forget_body(struct store_connection *db, void *argument, struct erro
 			  STORE_PARAMS(store_int(now_ms - OUTBOX_KEPT_MS)), error) &&
 	       store_exec(db, "DELETE FROM events WHERE at_ms < $1",
 			  STORE_PARAMS(store_int(now_ms - EVENTS_KEPT_MS)), error) &&
+	       store_exec(db, "DELETE FROM audit WHERE at_ms < $1",
+			  STORE_PARAMS(store_int(now_ms - AUDIT_KEPT_MS)), error) &&
 	       store_exec(db,
 			  "DELETE FROM idempotency WHERE created_ms < $1 AND (object IN (SELECT id "
 			  "FROM reservations WHERE state NOT IN ('pending', 'placed', 'active', "

@@ -7,7 +7,8 @@
 
 #include <stdio.h>
 
-#define CURSOR_PREFIX "c1-" /* a change of what a cursor means gets another one */
+#define AUDIT_HASH_SIZE (sizeof "sha256:" + TOKEN_HASH_SIZE)
+#define CURSOR_PREFIX   "c1-" /* a change of what a cursor means gets another one */
 
 struct call_work {
 	const struct control_call *call;
@@ -157,24 +158,58 @@ void work_new_id(struct store_connection *db, const char *prefix, char out[ID_SI
 	random_id(out, prefix, store_now(db));
 }
 
+/* "sha256:…" of a thing as an answer says it: equal for equal things. */
+static const char *hash_thing(const json_t *thing, char out[AUDIT_HASH_SIZE])
+{
+	CLEANUP(free) char *text = NULL;
+	char hash[TOKEN_HASH_SIZE];
+
+	if (!thing)
+		return NULL;
+	text = json_dumps(thing, JSON_COMPACT | JSON_SORT_KEYS);
+	assert(text);
+	token_hash(text, hash);
+	snprintf(out, AUDIT_HASH_SIZE, "sha256:%s", hash);
+	return out;
+}
+
+static bool insert_audit(struct store_connection *db, const struct control_principal *principal,
+			 enum access_action action, const char *tenant, const char *object,
+			 const char *detail, const json_t *before, const json_t *after,
+			 struct error *error)
+{
+	char id[ID_SIZE], before_hash[AUDIT_HASH_SIZE], after_hash[AUDIT_HASH_SIZE];
+
+	work_new_id(db, "aud", id);
+	return store_exec(db,
+			  "INSERT INTO audit (id, at_ms, request, api_key, tenant, action, object, "
+			  "detail, before_hash, after_hash) "
+			  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+			  STORE_PARAMS(store_text(id), store_int(store_now(db).ms),
+				       store_text(principal->request), store_text(principal->key),
+				       store_text(tenant), store_text(access_action_name(action)),
+				       store_text(object), store_text(detail),
+				       store_text(hash_thing(before, before_hash)),
+				       store_text(hash_thing(after, after_hash))),
+			  error);
+}
+
 bool work_audit(struct store_connection *db, const struct control_principal *principal,
 		enum access_action action, const char *tenant, const char *object, json_t *detail,
 		struct error *error)
 {
 	CLEANUP(free) char *text = detail ? json_dumps(detail, JSON_COMPACT) : mem_strdup("{}");
-	char id[ID_SIZE];
 
 	json_decref(detail);
 	assert(text);
-	work_new_id(db, "aud", id);
-	return store_exec(db,
-			  "INSERT INTO audit (id, at_ms, request, api_key, tenant, action, object, "
-			  "detail) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-			  STORE_PARAMS(store_text(id), store_int(store_now(db).ms),
-				       store_text(principal->request), store_text(principal->key),
-				       store_text(tenant), store_text(access_action_name(action)),
-				       store_text(object), store_text(text)),
-			  error);
+	return insert_audit(db, principal, action, tenant, object, text, NULL, NULL, error);
+}
+
+bool work_audit_change(struct store_connection *db, const struct control_principal *principal,
+		       enum access_action action, const char *tenant, const char *object,
+		       const json_t *before, const json_t *after, struct error *error)
+{
+	return insert_audit(db, principal, action, tenant, object, "{}", before, after, error);
 }
 
 bool work_count(struct store_connection *db, const char *counter, int64_t *ret_number,

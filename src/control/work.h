@@ -73,6 +73,12 @@ MUST_CHECK bool work_audit(struct store_connection *db, const struct control_pri
 			   enum access_action action, const char *tenant, const char *object,
 			   json_t *detail, struct error *error);
 
+/* The same of a thing that was and is so: as its answers say it, NULL when it wasn't or isn't. */
+MUST_CHECK bool work_audit_change(struct store_connection *db,
+				  const struct control_principal *principal,
+				  enum access_action action, const char *tenant, const char *object,
+				  const json_t *before, const json_t *after, struct error *error);
+
 /* An event of this transaction; `data` is taken over. */
 MUST_CHECK bool work_event(struct store_connection *db, const char *tenant, const char *type,
 			   const char *subject, json_t *data, struct error *error);

@@ -253,6 +253,10 @@ static void set_rule(json_t *schema, enum schema_rule rule)
 	case SCHEMA_SOMETHING:
 		tree_set(schema, "minProperties", json_integer(1));
 		break;
+	case SCHEMA_POOL_PATCH:
+		tree_set(schema, "anyOf",
+			 json_pack("[{s:[s]}, {s:[s]}]", "required", "name", "required", "policy"));
+		break;
 	case SCHEMA_JOIN_FIELDS:
 		tree_set(schema, "dependentRequired",
 			 json_pack("{s:[s,s], s:[s,s], s:[s,s]}", "apiServer", "caCertSha256",

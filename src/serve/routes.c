@@ -23,14 +23,24 @@ const struct route ROUTES[] = {
 	{"GET", "/v1/tenants", CALL(tenant_list), PAGE, NONE, "list tenants", NULL, "TenantList"},
 	{"GET", "/v1/tenants/{id}", CALL(tenant_get), 0, NONE, "show a tenant", NULL, "Tenant"},
 
+	{"PATCH", "/v1/tenants/{id}", CALL(tenant_patch), 0, NEEDED, "rename a tenant",
+	 "TenantPatch", "Tenant"},
+	{"POST", "/v1/tenants/{id}/archive", CALL(tenant_archive), 0, NONE, "archive a tenant",
+	 NULL, "Tenant"},
+
 	{"POST", "/v1/sites", CALL(site_create), 0, NEEDED, "make a site", "SiteCreate", "Site"},
 	{"GET", "/v1/sites", CALL(site_list), PAGE, NONE, "list sites", NULL, "SiteList"},
 	{"GET", "/v1/sites/{id}", CALL(site_get), 0, NONE, "show a site", NULL, "Site"},
 
+	{"PATCH", "/v1/sites/{id}", CALL(site_patch), 0, NEEDED, "rename a site", "SitePatch",
+	 "Site"},
+	{"POST", "/v1/sites/{id}/archive", CALL(site_archive), 0, NONE, "archive a site", NULL,
+	 "Site"},
+
 	{"POST", "/v1/pools", CALL(pool_create), 0, NEEDED, "make a pool", "PoolCreate", "Pool"},
 	{"GET", "/v1/pools", CALL(pool_list), PAGE, NONE, "list pools", NULL, "PoolList"},
 	{"GET", "/v1/pools/{id}", CALL(pool_get), 0, NONE, "show a pool", NULL, "Pool"},
-	{"PATCH", "/v1/pools/{id}", CALL(pool_patch), 0, NEEDED, "change a pool's policy",
+	{"PATCH", "/v1/pools/{id}", CALL(pool_patch), 0, NEEDED, "change a pool's name or policy",
 	 "PoolPatch", "Pool"},
 	{"POST", "/v1/pools/{id}/archive", CALL(pool_archive), 0, NONE, "archive a pool", NULL,
 	 "Pool"},
@@ -46,6 +56,12 @@ const struct route ROUTES[] = {
 
 	{"GET", "/v1/nodes", CALL(node_list), PAGE | POOL, NONE, "list nodes", NULL, "NodeList"},
 	{"GET", "/v1/nodes/{id}", CALL(node_get), 0, NONE, "show a node", NULL, "Node"},
+	{"PATCH", "/v1/nodes/{id}", CALL(node_patch), 0, NEEDED, "change a node's labels",
+	 "NodePatch", "Node"},
+	{"POST", "/v1/nodes/{id}/drain", CALL(node_drain), 0, NONE,
+	 "give a node no new work; what runs goes on", NULL, "Node"},
+	{"POST", "/v1/nodes/{id}/undrain", CALL(node_undrain), 0, NONE,
+	 "give a node new work again", NULL, "Node"},
 	{"POST", "/v1/nodes/{id}/retire", CALL(node_retire), 0, MAY,
 	 "retire a node, or declare it lost", "NodeRetire", "Node"},
 
@@ -95,6 +111,10 @@ const struct route ROUTES[] = {
 	 "give a secret another value or name", "SecretPatch", "Secret"},
 	{"DELETE", "/v1/secrets/{id}", CALL(secret_delete), 0, NONE, "forget a secret", NULL,
 	 "Secret"},
+
+	{"GET", "/v1/audit", CALL(audit_list),
+	 PAGE | TENANT | ROUTE_QUERY_KEY | ROUTE_QUERY_OBJECT | ROUTE_QUERY_ACTION | FROM | TO,
+	 NONE, "list who changed what, newest first", NULL, "AuditList"},
 
 	{"GET", "/v1/whoami", CALL(whoami), 0, NONE, "say whose key this is", NULL, "Principal"},
 	{"POST", "/v1/keys", CALL(key_create), 0, NEEDED, "make an API key", "KeyCreate",

@@ -50,6 +50,7 @@ struct schema_field {
 enum schema_rule {
 	SCHEMA_FREE,
 	SCHEMA_SOMETHING,    /* an empty object says nothing: one field at least */
+	SCHEMA_POOL_PATCH,   /* name or policy, or both */
 	SCHEMA_JOIN_FIELDS,  /* apiServer, caCertSha256 and joinTokenRef: all or none */
 	SCHEMA_MIG_PROFILES, /* `profile` only with class gpu.mig */
 };

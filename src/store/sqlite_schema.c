@@ -287,6 +287,19 @@ static const char *const VERSION_1[] = {
 
 /* api */
 static const char *const VERSION_2[] = {
+	"ALTER TABLE tenants ADD COLUMN state TEXT NOT NULL DEFAULT 'active'",
+
+	"ALTER TABLE sites ADD COLUMN state TEXT NOT NULL DEFAULT 'active'",
+
+	"ALTER TABLE audit ADD COLUMN before_hash TEXT",
+
+	"ALTER TABLE audit ADD COLUMN after_hash TEXT",
+
+	"CREATE INDEX audit_tenant ON audit (tenant, id)",
+
+	"CREATE INDEX audit_object ON audit (object, id)",
+
+	"CREATE INDEX events_tenant ON events (tenant, seq)",
 	NULL,
 };
 

@@ -2,13 +2,12 @@
 
 #include "base/id.h"
 #include "control/core/body.h"
+#include "control/core/label.h"
 
 #include <stdio.h>
 
-#define MAX_URL          512
-#define MAX_HOST         253
-#define MAX_LABEL_PREFIX 253
-#define MAX_LABEL_NAME   63
+#define MAX_URL  512
+#define MAX_HOST 253
 
 static bool is_alnum(char c)
 {
@@ -141,77 +140,22 @@ static bool read_join_fields(const struct body *body, struct pool_policy *policy
 
 /* --- labels and taints --- */
 
-/* A label's name or value: letters, digits, '-', '_', '.', first and last a letter or digit. */
-static bool is_qualified(const char *text, size_t length)
-{
-	if (length == 0 || length > MAX_LABEL_NAME || !is_alnum(text[0]) ||
-	    !is_alnum(text[length - 1]))
-		return false;
-	for (size_t i = 0; i < length; i++) {
-		if (!is_alnum(text[i]) && !strchr("-_.", text[i]))
-			return false;
-	}
-	return true;
-}
-
-static bool is_label_prefix(const char *text, size_t length)
-{
-	if (length == 0 || length > MAX_LABEL_PREFIX || !is_host(text, length) || text[0] == '[')
-		return false;
-	for (size_t i = 0; i < length; i++) {
-		if (text[i] >= 'A' && text[i] <= 'Z')
-			return false;
-	}
-	return true;
-}
-
-/* "prefix/name" or "name", `length` bytes of it. */
-static bool is_label_key(const char *key, size_t length)
-{
-	const char *slash = memchr(key, '/', length);
-	size_t prefix_length = slash ? (size_t)(slash - key) : 0;
-
-	if (!slash)
-		return is_qualified(key, length);
-	return is_label_prefix(key, prefix_length) &&
-	       is_qualified(slash + 1, length - prefix_length - 1);
-}
-
-/* Prefixes whose labels are not the operator's to give. */
-static const char *reserved_domain(const char *key)
-{
-	static const char *const domains[] = {"bcd.dev", "bc.dev", "better-compute.dev",
-					      "kubernetes.io", "k8s.io"};
-	const char *slash = strchr(key, '/');
-	size_t length = slash ? (size_t)(slash - key) : 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(domains); i++) {
-		size_t size = strlen(domains[i]);
-
-		if (length < size || strncmp(key + length - size, domains[i], size) != 0)
-			continue;
-		if (length == size || key[length - size - 1] == '.')
-			return domains[i];
-	}
-	return NULL;
-}
-
 static bool check_label(const char *key, const json_t *value, struct error *error)
 {
 	char path[BODY_PATH_SIZE];
 	const char *text = json_string_value(value);
 
 	snprintf(path, sizeof path, "policy.kubernetes.labels.%s", key);
-	if (!is_label_key(key, strlen(key)))
+	if (!label_name_valid(key, strlen(key)))
 		return error_field(error, path, "is not a label's name");
-	if (reserved_domain(key))
+	if (label_reserved_domain(key))
 		return error_field(error, path, "labels under %s can't be set",
-				   reserved_domain(key));
-	if (!text || (*text && !is_qualified(text, json_string_length(value))))
+				   label_reserved_domain(key));
+	if (!text || !label_value_valid(text, json_string_length(value)))
 		return error_field(error, path,
 				   "must be a label's value: at most %d letters, digits, '-', '_', "
 				   "'.'",
-				   MAX_LABEL_NAME);
+				   LABEL_PART_MAX);
 	return true;
 }
 
@@ -244,10 +188,10 @@ static bool is_taint(const char *text)
 	const char *colon = equals ? strchr(equals, ':') : NULL;
 	size_t value_length;
 
-	if (!colon || !is_label_key(text, (size_t)(equals - text)))
+	if (!colon || !label_name_valid(text, (size_t)(equals - text)))
 		return false;
 	value_length = (size_t)(colon - equals) - 1;
-	if (value_length > 0 && !is_qualified(equals + 1, value_length))
+	if (!label_value_valid(equals + 1, value_length))
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(effects); i++) {
 		if (str_equal(colon + 1, effects[i]))

@@ -201,7 +201,7 @@ static void test_pool_is_made_read_patched_and_archived(void **state)
 	world_refused(world, control_pool_patch, world->pool, ERROR_INVALID_INPUT, "policy",
 		      "{\"ifVersion\":2}");
 	world_refused(world, control_pool_patch, world->pool, ERROR_INVALID_INPUT, "name",
-		      "{\"policy\":{},\"name\":\"x\"}");
+		      "{\"policy\":{},\"name\":\"X\"}");
 	world_refused(world, control_pool_create, NULL, ERROR_CONFLICT, world->pool,
 		      "{\"tenantId\":\"%s\",\"siteId\":\"%s\",\"name\":\"h100\",\"class\":"
 		      "\"metal-host\",\"gpuModel\":\"H100\",\"policy\":{}}",

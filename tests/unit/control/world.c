@@ -1,5 +1,7 @@
 #include "unit/control/world.h"
 
+#include "unit/serve/schema_check.h"
+
 #include <stdio.h>
 
 #define MAX_ANSWERS 4096
@@ -88,7 +90,10 @@ static json_t *parse_body(const char *format, va_list args)
 bool world_ask(struct world *world, world_call_fn *function, const struct control_call *call,
 	       json_t **ret_answer, struct error *error)
 {
-	return function(&world->control, call, ret_answer, error);
+	if (!function(&world->control, call, ret_answer, error))
+		return false;
+	schema_check_call(function, call->body, *ret_answer);
+	return true;
 }
 
 json_t *world_call(struct world *world, world_call_fn *function, const char *id,

@@ -1,0 +1,84 @@
+#include "control/core/timestamp.h"
+#include "control/work.h"
+
+#define COLUMNS                                                                                    \
+	"SELECT id, at_ms, request, api_key, tenant, action, object, before_hash, after_hash, "    \
+	"detail FROM audit WHERE "
+/* What every list can be narrowed by: $1 is the last page's end, $2 the tenant, $3 the object. */
+#define NARROWED                                                                                   \
+	"($1 = '' OR id < $1) AND ($4 = '' OR api_key = $4) AND ($5 = '' OR action = $5) AND "     \
+	"at_ms >= $6 AND at_ms < $7 ORDER BY id DESC LIMIT $8"
+
+/* One a way in: by the thing, by the tenant, or by time alone. Parameters are the same. */
+static const char BY_OBJECT[] = COLUMNS "object = $3 AND ($2 = '' OR tenant = $2) AND " NARROWED;
+static const char BY_TENANT[] = COLUMNS "tenant = $2 AND $3 = '' AND " NARROWED;
+static const char BY_TIME[] = COLUMNS "$2 = '' AND $3 = '' AND " NARROWED;
+
+static json_t *row_answer(const struct store_rows *rows, size_t row)
+{
+	json_t *answer = json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id", work_text_of(rows, row, 0), "at",
+		work_time(store_get_int(rows, row, 1)), "requestId", work_text_of(rows, row, 2),
+		"keyId", work_text_of(rows, row, 3), "tenantId", work_text_of(rows, row, 4),
+		"action", work_text_of(rows, row, 5), "object", work_text_of(rows, row, 6));
+
+	if (!store_is_null(rows, row, 7))
+		json_object_set_new(answer, "before", work_text_of(rows, row, 7));
+	if (!store_is_null(rows, row, 8))
+		json_object_set_new(answer, "after", work_text_of(rows, row, 8));
+	if (!str_equal(store_get_text(rows, row, 9), "{}"))
+		json_object_set_new(answer, "detail", work_parse(store_get_text(rows, row, 9)));
+	return answer;
+}
+
+static bool read_time(const char *text, const char *field, int64_t otherwise, int64_t *ret_ms,
+		      struct error *error)
+{
+	struct wall time = {otherwise};
+
+	if (text && !timestamp_parse(text, field, &time, error))
+		return false;
+	*ret_ms = time.ms;
+	return true;
+}
+
+/* Whose rows: the asker's own tenant, or the one an operator names. */
+static bool read_tenant(const struct control_call *call, const char **ret_tenant,
+			struct error *error)
+{
+	const char *scope = work_scope(call->principal);
+
+	if (call->tenant_id && !access_reaches(call->principal, call->tenant_id))
+		return work_not_found(error, "tenant", call->tenant_id);
+	*ret_tenant = call->tenant_id ? call->tenant_id : scope;
+	return true;
+}
+
+static bool audit_list(struct store_connection *db, const struct control_call *call,
+		       json_t **ret_answer, struct error *error)
+{
+	const char *object = call->object ? call->object : "";
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	int64_t from_ms, to_ms;
+	const char *tenant, *sql;
+	struct work_page page;
+
+	if (!access_check(call->principal, ACCESS_AUDIT_READ, error) ||
+	    !work_page(call, "aud", &page, error) ||
+	    !read_time(call->from, "from", 0, &from_ms, error) ||
+	    !read_time(call->to, "to", INT64_MAX, &to_ms, error) ||
+	    !read_tenant(call, &tenant, error))
+		return false;
+	sql = *object ? BY_OBJECT : *tenant ? BY_TENANT : BY_TIME;
+	if (!store_query(
+		    db, sql,
+		    STORE_PARAMS(store_text(page.after), store_text(tenant), store_text(object),
+				 store_text(call->key_id ? call->key_id : ""),
+				 store_text(call->action ? call->action : ""), store_int(from_ms),
+				 store_int(to_ms), store_int(page.limit + 1)),
+		    &rows, error))
+		return false;
+	*ret_answer = work_rows_answer(&rows, &page, row_answer);
+	return true;
+}
+WORK_CALL(audit_list, STORE_READ)

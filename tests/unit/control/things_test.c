@@ -1,0 +1,437 @@
+/* Tenants, sites, pools and nodes as things that are renamed, labelled, drained and archived, under
+ * audit; and each body's known fields against the API's document. */
+#include "unit/control/world.h"
+
+#include "base/buf.h"
+#include "lib/folder.h"
+#include "pki/seal.h"
+#include "serve/routes.h"
+
+#include <stdio.h>
+
+#define DAY_MS ((int64_t)24 * 60 * 60 * 1000)
+
+DEFINE_CLEANUP(json, json_t *, json_decref)
+
+/* --- archiving --- */
+
+/* proves: ADM-1 */
+static void test_tenants_are_renamed_and_archived(void **state)
+{
+	struct world *world = *state;
+	json_t *tenant = world_call(world, control_tenant_create, NULL, "{\"name\":\"old\"}");
+	const char *id = world_text(tenant, "id");
+	json_t *site, *key;
+
+	assert_string_equal(world_text(tenant, "state"), "active");
+	tenant = world_call(world, control_tenant_patch, id, "{\"name\":\"new\"}");
+	assert_string_equal(world_text(tenant, "name"), "new");
+	world_call(world, control_tenant_patch, id, "{\"name\":\"new\"}"); /* its own is free */
+	world_refused(world, control_tenant_patch, id, ERROR_CONFLICT, world->tenant,
+		      "{\"name\":\"acme\"}");
+	world_refused(world, control_tenant_patch, id, ERROR_INVALID_INPUT, "name", "{}");
+	site = world_call(world, control_site_create, NULL,
+			  "{\"tenantId\":\"%s\",\"name\":\"s\",\"kind\":\"custom\"}", id);
+	world_refused(world, control_tenant_archive, id, ERROR_INVALID_STATE,
+		      world_text(site, "id"), NULL);
+	world_call(world, control_site_archive, world_text(site, "id"), NULL);
+	key = world_call(world, control_key_create, NULL,
+			 "{\"tenantId\":\"%s\",\"role\":\"owner\",\"name\":\"k\"}", id);
+	world_refused(world, control_tenant_archive, id, ERROR_INVALID_STATE, world_text(key, "id"),
+		      NULL);
+	world_call(world, control_key_revoke, world_text(key, "id"), NULL);
+	for (int i = 0; i < 2; i++) {
+		tenant = world_call(world, control_tenant_archive, id, NULL);
+		assert_string_equal(world_text(tenant, "state"), "archived");
+	}
+	world_refused(world, control_tenant_patch, id, ERROR_INVALID_STATE, "archived",
+		      "{\"name\":\"x\"}");
+	world_refused(world, control_site_create, NULL, ERROR_INVALID_STATE, "archived",
+		      "{\"tenantId\":\"%s\",\"name\":\"t\",\"kind\":\"custom\"}", id);
+	/* The platform itself, by whose key this was asked. */
+	world_refused(world, control_tenant_archive, world->operator.tenant, ERROR_INVALID_STATE,
+		      "key_", NULL);
+}
+
+/* proves: ADM-1 */
+static void test_sites_are_renamed_and_archived(void **state)
+{
+	struct world *world = *state;
+	const char *other = world_text(world_call(world, control_site_create, NULL,
+						  "{\"tenantId\":\"%s\",\"name\":\"away\",\"kind\":"
+						  "\"custom\"}",
+						  world->tenant),
+				       "id");
+
+	assert_string_equal(
+		world_text(world_call(world, control_site_patch, other, "{\"name\":\"far\"}"),
+			   "name"),
+		"far");
+	world_refused(world, control_site_patch, other, ERROR_CONFLICT, world->site,
+		      "{\"name\":\"home\"}");
+	world_refused(world, control_site_archive, world->site, ERROR_INVALID_STATE, world->pool,
+		      NULL);
+	world_call(world, control_pool_archive, world->pool, NULL);
+	assert_string_equal(
+		world_text(world_call(world, control_site_archive, world->site, NULL), "state"),
+		"archived");
+	world_refused(world, control_site_patch, world->site, ERROR_INVALID_STATE, "archived",
+		      "{\"name\":\"x\"}");
+	world_refused(world, control_pool_create, NULL, ERROR_INVALID_STATE, "archived",
+		      "{\"tenantId\":\"%s\",\"siteId\":\"%s\",\"name\":\"p\",\"class\":"
+		      "\"metal-host\",\"gpuModel\":\"H100\",\"policy\":{}}",
+		      world->tenant, world->site);
+}
+
+/* proves: ADM-1 POOL-28 */
+static void test_pools_are_renamed_and_archived(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	json_t *pool, *reservation;
+
+	pool = world_call(world, control_pool_patch, world->pool,
+			  "{\"name\":\"a100\",\"ifVersion\":1}");
+	assert_string_equal(world_text(pool, "name"), "a100");
+	assert_int_equal(world_int(pool, "version"), 2);
+	world_refused(world, control_pool_patch, world->pool, ERROR_CONFLICT, "version 2",
+		      "{\"name\":\"b\",\"ifVersion\":1}");
+	world_ready(world, &node, 2);
+	reservation = world_reserve(world, 1);
+	world_refused(world, control_pool_archive, world->pool, ERROR_INVALID_STATE,
+		      world_text(reservation, "id"), NULL);
+	world_bind(world, &node, world_text(reservation, "allocations.0.id"));
+	world_call(world, control_reservation_release, world_text(reservation, "id"), NULL);
+	/* Pods may still hold its devices. */
+	world_refused(world, control_pool_archive, world->pool, ERROR_INVALID_STATE,
+		      world_text(reservation, "id"), NULL);
+	world_store_spec(world, &node);
+	world_released(world, &node, world_text(reservation, "allocations.0.id"));
+	world_refused(world, control_pool_archive, world->pool, ERROR_INVALID_STATE, node.id, NULL);
+	world_call(world, control_node_retire, node.id, NULL);
+	pool = world_call(world, control_pool_archive, world->pool, NULL);
+	assert_string_equal(world_text(pool, "state"), "archived");
+}
+
+/* --- nodes --- */
+
+/* proves: GW-24 GANG-11 */
+static void test_operators_label_nodes(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	json_t *answer;
+
+	world_ready(world, &node, 1);
+	answer = world_call(world, control_node_patch, node.id,
+			    "{\"labels\":{\"example.com/rack\":\"r17\",\"tier\":\"\","
+			    "\"bc.dev/topology.rack\":\"r17\"}}");
+	assert_string_equal(json_string_value(json_object_get(json_object_get(answer, "labels"),
+							      "example.com/rack")),
+			    "r17");
+	/* Merged: what isn't named stays, null takes away. */
+	answer = world_call(world, control_node_patch, node.id,
+			    "{\"labels\":{\"tier\":null,\"none\":null,\"bc.dev/topology.rack\":"
+			    "\"r18\"}}");
+	answer = json_object_get(answer, "labels");
+	assert_null(json_object_get(answer, "tier"));
+	assert_string_equal(json_string_value(json_object_get(answer, "bc.dev/topology.rack")),
+			    "r18");
+	assert_string_equal(json_string_value(json_object_get(answer, "example.com/rack")), "r17");
+	assert_non_null(json_object_get(answer, "bc.dev/capability.kubernetes-binding"));
+
+	world_refused(world, control_node_patch, node.id, ERROR_INVALID_INPUT, "bc.dev",
+		      "{\"labels\":{\"bc.dev/capacity\":\"spot\"}}");
+	world_refused(world, control_node_patch, node.id, ERROR_INVALID_INPUT, "kubernetes.io",
+		      "{\"labels\":{\"node.kubernetes.io/x\":null}}");
+	world_refused(world, control_node_patch, node.id, ERROR_INVALID_INPUT, "labels.-a",
+		      "{\"labels\":{\"-a\":\"x\"}}");
+	world_refused(world, control_node_patch, node.id, ERROR_INVALID_INPUT, "labels.a",
+		      "{\"labels\":{\"a\":\"x y\"}}");
+	world_refused(world, control_node_patch, node.id, ERROR_INVALID_INPUT, "labels.a",
+		      "{\"labels\":{\"a\":7}}");
+	world_refused(world, control_node_patch, node.id, ERROR_INVALID_INPUT, "labels", "{}");
+	for (int i = 0; i < CONTROL_MAX_LABELS - 2; i++)
+		world_call(world, control_node_patch, node.id, "{\"labels\":{\"l%d\":\"x\"}}", i);
+	world_refused(world, control_node_patch, node.id, ERROR_RESOURCES_EXHAUSTED, "at most 64",
+		      "{\"labels\":{\"one-more\":\"x\"}}");
+}
+
+static void test_draining_nodes_get_no_new_work(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	json_t *reservation;
+
+	world_join(world, &node);
+	world_refused(world, control_node_drain, node.id, ERROR_INVALID_STATE, "joining", NULL);
+	world_ready(world, &node, 2);
+	reservation = world_reserve(world, 1);
+	for (int i = 0; i < 2; i++)
+		assert_string_equal(
+			world_text(world_call(world, control_node_drain, node.id, NULL), "state"),
+			"draining");
+	assert_int_equal(world_count_events(world, "node.state.changed", node.id), 3);
+	assert_string_equal(
+		world_text(world_reservation(world, world_text(reservation, "id")), "state"),
+		"placed");
+	assert_string_equal(world_text(world_reserve(world, 1), "state"), "pending");
+	/* Neither a report nor a new stream brings it back. */
+	world_inventory(world, &node);
+	world_conditions(world, &node, NULL, 0);
+	world_hello(world, &node, NULL);
+	assert_string_equal(world_text(world_call(world, control_node_get, node.id, NULL), "state"),
+			    "draining");
+	world_call(world, control_node_undrain, node.id, NULL);
+	assert_string_equal(
+		world_text(world_call(world, control_node_undrain, node.id, NULL), "state"),
+		"ready");
+	assert_string_equal(world_text(world_reserve(world, 1), "state"), "placed");
+}
+
+/* --- audit --- */
+
+static json_t *audit(struct world *world, struct control_call call)
+{
+	json_t *answer;
+	struct error error;
+
+	if (!call.principal)
+		call.principal = &world->operator;
+	expect_ok(world_ask(world, control_audit_list, &call, &answer, &error), &error);
+	return answer;
+}
+
+static size_t count(json_t *answer)
+{
+	size_t items = json_array_size(json_object_get(answer, "items"));
+
+	json_decref(answer);
+	return items;
+}
+
+/* proves: ADM-4 */
+static void test_audit_tells_who_changed_what(void **state)
+{
+	struct world *world = *state;
+	struct control_principal owner = world_principal(world, world->tenant, "owner");
+	struct control_principal user = world_principal(world, world->tenant, "user");
+	CLEANUP(json) json_t *rows = NULL;
+	json_t *answer;
+	struct error error;
+
+	world_call(world, control_pool_patch, world->pool, "{\"name\":\"a\"}");
+	world_call(world, control_pool_patch, world->pool, "{\"name\":\"b\"}");
+	rows = audit(world, (struct control_call){.object = world->pool});
+	assert_int_equal(json_array_size(json_object_get(rows, "items")), 3);
+	/* In one moment the order is anybody's; the hashes form a chain all the same. */
+	for (int i = 0; i < 3; i++) {
+		json_t *row = json_array_get(json_object_get(rows, "items"), (size_t)i);
+		bool made = str_equal(world_text(row, "action"), "compute:pools:create");
+
+		assert_string_equal(world_text(row, "keyId"), world->operator.key);
+		assert_string_equal(world_text(row, "tenantId"), world->tenant);
+		assert_string_equal(world_text(row, "requestId"), "req_test");
+		assert_int_equal(world_has(row, "before"), !made);
+		for (int j = 0; !made && j < 3; j++) {
+			json_t *other = json_array_get(json_object_get(rows, "items"), (size_t)j);
+
+			if (str_equal(world_text(other, "after"), world_text(row, "before")))
+				made = true;
+		}
+		assert_true(made);
+	}
+	/* What changes nothing, or is refused, isn't there. */
+	world_call(world, control_pool_archive, world->pool, NULL);
+	world_call(world, control_pool_archive, world->pool, NULL);
+	world_refused(world, control_pool_patch, world->pool, ERROR_INVALID_STATE, "archived",
+		      "{\"name\":\"c\"}");
+	assert_int_equal(count(audit(world, (struct control_call){.object = world->pool})), 4);
+	assert_int_equal(count(audit(world, (struct control_call){.object = world->pool,
+								  .action = "compute:pools:"
+									    "patch"})),
+			 2);
+	/* Owners see their tenant's rows, users none. */
+	assert_int_equal(count(audit(world, (struct control_call){.principal = &owner,
+								  .object = world->pool})),
+			 4);
+	assert_int_equal(
+		count(audit(world, (struct control_call){.principal = &owner,
+							 .object = world->operator.key})),
+		0);
+	expect_error(world_ask(world, control_audit_list,
+			       &(struct control_call){.principal = &owner,
+						      .tenant_id = world->operator.tenant},
+			       &answer, &error),
+		     &error, ERROR_NOT_FOUND, "tenant");
+	expect_error(world_ask(world, control_audit_list,
+			       &(struct control_call){.principal = &user}, &answer, &error),
+		     &error, ERROR_FORBIDDEN, "audit");
+}
+
+/* proves: ADM-4 */
+static void test_audit_is_narrowed_paged_and_forgotten(void **state)
+{
+	struct world *world = *state;
+	CLEANUP(buf) struct buf seen = {0};
+	char cursor[128] = "";
+	size_t all = 0;
+
+	for (int i = 0; i < 5; i++) {
+		database_advance(1000);
+		world_call(world, control_tenant_create, NULL, "{\"name\":\"t%d\"}", i);
+	}
+	do {
+		struct control_call call = {.action = "compute:tenants:create",
+					    .limit = "2",
+					    .cursor = cursor[0] ? cursor : NULL};
+		CLEANUP(json) json_t *page = audit(world, call);
+		json_t *items = json_object_get(page, "items");
+
+		for (size_t i = 0; i < json_array_size(items); i++, all++) {
+			const char *id = world_text(json_array_get(items, i), "id");
+
+			assert_null(strstr(buf_text(&seen), id));
+			if (seen.length > 0) /* newest first */
+				assert_true(strcmp(id, buf_text(&seen) + seen.length - strlen(id)) <
+					    0);
+			buf_add_text(&seen, id);
+		}
+		str_copy(cursor, sizeof cursor,
+			 world_has(page, "nextCursor") ? world_text(page, "nextCursor") : "");
+	} while (cursor[0]);
+	assert_int_equal(all, 6);
+	assert_int_equal(
+		count(audit(world, (struct control_call){.action = "compute:tenants:create",
+							 .from = "2027-01-15T08:00:02Z",
+							 .to = "2027-01-15T08:00:04.5Z"})),
+		3);
+	assert_int_equal(count(audit(world, (struct control_call){.key_id = "key_none"})), 0);
+	for (int day = 0; day < 399; day += 57)
+		database_advance(57 * DAY_MS);
+	world_tick(world);
+	assert_true(count(audit(world, (struct control_call){.limit = "1"})) == 1);
+	database_advance(2 * DAY_MS);
+	world_tick(world);
+	assert_int_equal(count(audit(world, (struct control_call){.limit = "1"})), 0);
+}
+
+/* --- the document --- */
+
+/* The id that a path of this prefix can have here. */
+static const char *some_id(struct world *world, const char *prefix)
+{
+	static int number;
+
+	if (str_equal(prefix, "ten"))
+		return world->tenant;
+	if (str_equal(prefix, "site"))
+		return world->site;
+	if (str_equal(prefix, "pool"))
+		return world->pool;
+	if (str_equal(prefix, "node")) {
+		struct world_node node;
+
+		world_ready(world, &node, 1);
+		return world_text(world_call(world, control_node_get, node.id, NULL), "id");
+	}
+	if (str_equal(prefix, "rsv"))
+		return world_text(world_reserve(world, 1), "id");
+	if (str_equal(prefix, "key"))
+		return world_text(world_call(world, control_key_create, NULL,
+					     "{\"tenantId\":\"%s\",\"role\":\"viewer\",\"name\":"
+					     "\"k\"}",
+					     world->tenant),
+				  "id");
+	if (str_equal(prefix, "quo"))
+		return world_text(world_call(world, control_quota_create, NULL,
+					     "{\"tenantId\":\"%s\",\"maxDevices\":1}",
+					     world->tenant),
+				  "id");
+	if (str_equal(prefix, "sec"))
+		return world_text(world_call(world, control_secret_create, NULL,
+					     "{\"tenantId\":\"%s\",\"name\":\"s%d\",\"value\":"
+					     "\"x\"}",
+					     world->tenant, number++),
+				  "id");
+	fail_msg("say here how to make a %s_", prefix);
+	return NULL;
+}
+
+static const char *prefix_of(const struct route *route)
+{
+	for (const struct schema_field *field = schema_type_find(route->answer_type)->fields;
+	     field && field->name; field++) {
+		if (str_equal(field->name, "id"))
+			return field->of;
+	}
+	fail_msg("%s answers nothing with an id", route->name);
+	return NULL;
+}
+
+/* The reader lists the fields that it knows when it meets one that it doesn't. */
+static void check_known_fields(struct world *world, const struct route *route)
+{
+	CLEANUP(json) json_t *body = json_pack("{s:b}", "no such field", 1);
+	struct control_call call = {.principal = &world->operator, .body = body };
+	CLEANUP(buf) struct buf wanted = {0};
+	json_t *answer = NULL;
+	struct error error = {0};
+
+	if (strstr(route->path, "{id}"))
+		call.id = some_id(world, prefix_of(route));
+	assert_false(route->call(&world->control, &call, &answer, &error));
+	assert_int_equal(error.code, ERROR_INVALID_INPUT);
+	for (const struct schema_field *field = schema_type_find(route->request_type)->fields;
+	     field->name; field++) {
+		char name[80];
+
+		snprintf(name, sizeof name, "%s", field->name);
+		if (!strstr(error.hint, name))
+			fail_msg("%s: '%s' is in the document, but not known: %s", route->name,
+				 field->name, error.hint);
+		buf_add_text(&wanted, field->name);
+	}
+	/* As many letters on both sides: no field is known that the document doesn't have. */
+	size_t letters = 0;
+
+	for (const char *c = error.hint + strlen("Known here: "); *c; c++)
+		letters += *c != ',' && *c != ' ' && *c != '.';
+	if (letters != wanted.length)
+		fail_msg("%s knows more than the document: %s", route->name, error.hint);
+}
+
+/* proves: POOL-25 */
+static void test_bodies_are_read_as_the_document_says(void **state)
+{
+	struct world *world = *state;
+	char key_file[512];
+	struct error error;
+	void *folder;
+
+	folder_make(&folder);
+	str_copy(key_file, sizeof key_file, folder_path(&folder, "secret.key"));
+	expect_ok(seal_file_init(key_file, (struct wall){DATABASE_EPOCH_MS}, &error), &error);
+	world->control.secret_key_file = key_file;
+	for (size_t i = 0; i < ROUTES_COUNT; i++) {
+		if (ROUTES[i].request_type)
+			check_known_fields(world, &ROUTES[i]);
+	}
+	folder_remove(&folder);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		WORLD_TEST(test_tenants_are_renamed_and_archived),
+		WORLD_TEST(test_sites_are_renamed_and_archived),
+		WORLD_TEST(test_pools_are_renamed_and_archived),
+		WORLD_TEST(test_operators_label_nodes),
+		WORLD_TEST(test_draining_nodes_get_no_new_work),
+		WORLD_TEST(test_audit_tells_who_changed_what),
+		WORLD_TEST(test_audit_is_narrowed_paged_and_forgotten),
+		WORLD_TEST(test_bodies_are_read_as_the_document_says),
+	};
+
+	return database_main(argc, argv, tests, ARRAY_SIZE(tests));
+}
