@@ -67,6 +67,9 @@ struct control_call {
 /* What a quota may allow. */
 #define CONTROL_QUOTA_MAX_DEVICES 1000000
 #define CONTROL_QUOTA_MAX_HOURS   1000000000
+/* How long a rotated key's old secret may go on. */
+#define CONTROL_KEY_MIN_OVERLAP_MS ((int64_t)1000)
+#define CONTROL_KEY_MAX_OVERLAP_MS ((int64_t)30 * 24 * 60 * 60 * 1000)
 /* Bytes of a secret. */
 #define CONTROL_SECRET_MAX_VALUE 32768
 #define CONTROL_MAX_LABELS   64 /* that operators give to one node */
@@ -118,6 +121,9 @@ CONTROL_CALL(audit_list);       /* GET /v1/audit */
 CONTROL_CALL(whoami);
 CONTROL_CALL(key_create);
 CONTROL_CALL(key_list);
+CONTROL_CALL(key_get);
+CONTROL_CALL(key_patch);
+CONTROL_CALL(key_rotate);
 CONTROL_CALL(key_revoke);
 CONTROL_CALL(usage_get);  /* GET /v1/usage */
 CONTROL_CALL(meter_list); /* GET /v1/meter */
