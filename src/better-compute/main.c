@@ -8,12 +8,13 @@ int main(int argc, char **argv)
 	struct command_set set = {tables, 1};
 
 	for (const struct command *const *table = CLI_COMMANDS; *table; table++) {
-		assert(set.table_count < MAX_TABLES - 4);
+		assert(set.table_count < MAX_TABLES - 5);
 		tables[set.table_count++] = *table;
 	}
 	tables[set.table_count++] = SERVE_COMMANDS;
 	tables[set.table_count++] = BACKUP_COMMANDS;
 	tables[set.table_count++] = PKI_COMMANDS;
+	tables[set.table_count++] = SECRET_KEY_COMMANDS;
 	tables[set.table_count++] = OPENAPI_COMMANDS;
 	return command_main(&set, argc, argv);
 }

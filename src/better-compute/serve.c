@@ -50,6 +50,7 @@ static bool read_options(struct cli *cli, struct serve_options *ret_options, str
 		.workers = (size_t)options_number(cli->options, "workers", DEFAULT_WORKERS),
 		.tls_certificate_file = options_text(cli->options, "tls-cert"),
 		.tls_key_file = options_text(cli->options, "tls-key"),
+		.secret_key_file = options_text(cli->options, "secret-key-file"),
 	};
 
 	if (!options.tls_certificate_file != !options.tls_key_file)
@@ -268,6 +269,10 @@ static const struct option OPTIONS[] = {
 	 .help = "threads that work on the database (default 2)",
 	 .min = 1,
 	 .max = 64},
+	{.name = "secret-key-file",
+	 .kind = OPTION_TEXT,
+	 .value = "FILE",
+	 .help = "keys that secrets are kept under (see secret-key); none are kept without"},
 	{.name = "migrate",
 	 .kind = OPTION_FLAG,
 	 .help = "bring an older version's PostgreSQL database up to date; take a backup first"},

@@ -10,8 +10,9 @@
 #include "cli/cli.h"
 #include "cli/command.h"
 
-extern const struct command UP_COMMANDS[];      /* up.c */
-extern const struct command SERVE_COMMANDS[];   /* serve.c: serve */
-extern const struct command PKI_COMMANDS[];     /* pki.c: pki init, pki show */
-extern const struct command OPENAPI_COMMANDS[]; /* openapi.c */
-extern const struct command BACKUP_COMMANDS[];  /* backup.c: backup, restore */
+extern const struct command UP_COMMANDS[];         /* up.c */
+extern const struct command SERVE_COMMANDS[];      /* serve.c: serve */
+extern const struct command PKI_COMMANDS[];        /* pki.c: pki init, pki show */
+extern const struct command SECRET_KEY_COMMANDS[]; /* secret_key.c */
+extern const struct command OPENAPI_COMMANDS[];    /* openapi.c */
+extern const struct command BACKUP_COMMANDS[];     /* backup.c: backup, restore */

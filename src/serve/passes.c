@@ -97,7 +97,8 @@ static void tick_work(void *arg, struct control *control)
 {
 	struct job *job = arg;
 
-	job->ok = control_tick(control, &job->error);
+	job->ok =
+		control_tick(control, &job->error) && control_secrets_reseal(control, &job->error);
 }
 
 static void tick_done(void *context, void *arg)

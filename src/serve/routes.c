@@ -120,6 +120,12 @@ const struct route ROUTES[] = {
 	{"POST", "/v1/keys", CALL(key_create), 0, NEEDED, "make an API key", "KeyCreate",
 	 "KeyCreated"},
 	{"GET", "/v1/keys", CALL(key_list), PAGE, NONE, "list API keys", NULL, "KeyList"},
+	{"GET", "/v1/keys/{id}", CALL(key_get), 0, NONE, "show an API key", NULL, "Key"},
+	{"PATCH", "/v1/keys/{id}", CALL(key_patch), 0, NEEDED, "change an API key's name or role",
+	 "KeyPatch", "Key"},
+	{"POST", "/v1/keys/{id}/rotate", CALL(key_rotate), 0, MAY,
+	 "give an API key a new secret; the old one ends after the overlap", "KeyRotate",
+	 "KeyCreated"},
 	{"POST", "/v1/keys/{id}/revoke", CALL(key_revoke), 0, NONE, "revoke an API key", NULL,
 	 "Key"},
 };

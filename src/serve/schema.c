@@ -430,7 +430,9 @@ static const struct schema_field KEY_CREATE[] = {
 	{.name = "role", SCHEMA_CHOICE, NEEDED, "what it may do", ROLES}, \
 	{.name = "name", SCHEMA_NAME, NEEDED, "what it is for", .example = "ci"}, \
 	FIELD_CREATED, \
-	{.name = "revokedAt", SCHEMA_TIME, 0, "when it was revoked"}
+	{.name = "revokedAt", SCHEMA_TIME, 0, "when it was revoked"}, \
+	{.name = "rotatedAt", SCHEMA_TIME, 0, "when it got its newest secret"}, \
+	{.name = "oldSecretEndsAt", SCHEMA_TIME, 0, "until when the one before opens"}
 
 static const struct schema_field KEY[] = {
 	KEY_FIELDS,
@@ -518,6 +520,8 @@ const struct schema_type SCHEMA_TYPES[] = {
 	{.name = "KeyCreate", "an API key to make", KEY_CREATE},
 	{.name = "Key", "an API key", KEY},
 	{.name = "KeyCreated", "an API key with its secret", KEY_CREATED},
+	{.name = "KeyPatch", "a change of an API key", SCHEMA_KEY_PATCH, .rule = SCHEMA_SOMETHING},
+	{.name = "KeyRotate", "how an API key's secret is replaced", SCHEMA_KEY_ROTATE},
 	{.name = "KeyList", "API keys, in the order of their making", NULL, "Key"},
 	{.name = "UsageItem", "what was used of one class", SCHEMA_USAGE_ITEM},
 	{.name = "Usage", "what was used in a time", SCHEMA_USAGE},

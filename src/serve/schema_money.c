@@ -142,6 +142,28 @@ const struct schema_field SCHEMA_QUOTA[] = {
 	END,
 };
 
+/* --- keys --- */
+
+const struct schema_field SCHEMA_KEY_PATCH[] = {
+	{.name = "name", SCHEMA_NAME, 0, "what it is for", .example = "ci"},
+	{.name = "role",
+	 SCHEMA_CHOICE,
+	 0,
+	 "what it may do; no more than the key that changes it",
+	 "viewer|user|owner|operator"},
+	END,
+};
+
+const struct schema_field SCHEMA_KEY_ROTATE[] = {
+	{.name = "overlap",
+	 SCHEMA_DURATION,
+	 0,
+	 "how long the old secret goes on; it ends at once without",
+	 "1s to 30d",
+	 .example = "1h"},
+	END,
+};
+
 /* --- secrets --- */
 
 #define SECRET_NAME(flags)                                                                         \

@@ -13,6 +13,8 @@ extern const struct schema_field SCHEMA_QUOTA_CREATE[];
 extern const struct schema_field SCHEMA_QUOTA_PATCH[];
 extern const struct schema_field SCHEMA_QUOTA_USED[];
 extern const struct schema_field SCHEMA_QUOTA[];
+extern const struct schema_field SCHEMA_KEY_PATCH[];
+extern const struct schema_field SCHEMA_KEY_ROTATE[];
 extern const struct schema_field SCHEMA_SECRET_CREATE[];
 extern const struct schema_field SCHEMA_SECRET_PATCH[];
 extern const struct schema_field SCHEMA_STORED_SECRET[];

@@ -3,6 +3,7 @@
 #include "control/control.h"
 #include "pki/cert.h"
 #include "pki/folder.h"
+#include "pki/seal.h"
 #include "rpc/tls.h"
 #include "serve/gateway.h"
 #include "serve/listener.h"
@@ -52,6 +53,7 @@ struct serve {
 	struct router router;
 	char *gateway_told; /* HOST:PORT, as nodes are told */
 	char *gateway_name;
+	char *secret_key_file;
 	char *well_known, *openapi;
 	struct loop_timer *drain_timer, *delay_timer;
 	int drains; /* still to come */
@@ -359,6 +361,21 @@ static void failed(struct serve *serve, const struct error *error)
 	serve->handlers.on_failed(serve->handlers.arg, error);
 }
 
+/* Workers read the file when they need it; one that is wrong is told of at once. */
+static bool keep_secrets(struct serve *serve, const struct serve_options *options,
+			 struct error *error)
+{
+	CLEANUP(seal_keys) struct seal_keys *keys = NULL;
+
+	if (!options->secret_key_file)
+		return true;
+	if (!seal_keys_load(options->secret_key_file, &keys, error))
+		return false;
+	serve->secret_key_file = mem_strdup(options->secret_key_file);
+	workers_set_secret_key_file(serve->workers, serve->secret_key_file);
+	return true;
+}
+
 static bool start_rest(struct serve *serve, struct error *error)
 {
 	const struct serve_options *options = serve->options;
@@ -367,7 +384,8 @@ static bool start_rest(struct serve *serve, struct error *error)
 	random_id(replica, "rep", clock_wall());
 	if (!workers_create(serve->loop, serve->store, replica, options->workers, &serve->workers,
 			    error) ||
-	    !start_gateway(serve, options, error) || !make_well_known(serve, options, error))
+	    !keep_secrets(serve, options, error) || !start_gateway(serve, options, error) ||
+	    !make_well_known(serve, options, error))
 		return false;
 	listener_set_workers(serve->listener, serve->workers);
 	serve->router.state = ROUTER_READY;
@@ -521,6 +539,7 @@ void serve_destroy(struct serve *serve)
 	metrics_destroy(serve->metrics);
 	free(serve->gateway_told);
 	free(serve->gateway_name);
+	free(serve->secret_key_file);
 	free(serve->well_known);
 	free(serve->openapi);
 	free(serve);

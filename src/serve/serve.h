@@ -27,6 +27,7 @@ struct serve_options {
 	size_t workers;
 	const char *tls_certificate_file, *tls_key_file; /* of the API; NULL: plain HTTP */
 	bool migrate; /* a PostgreSQL database of an older version is brought up to date */
+	const char *secret_key_file; /* of pki/seal.h; NULL: no secret is kept */
 	/* How long it goes on with /readyz saying no, so that whoever spreads requests over
 	 * replicas sees it; 0: none. */
 	int64_t drain_delay_ms;

@@ -22,7 +22,7 @@ struct stream_job *stream_job_create(enum stream_job_kind kind, uint64_t stream,
 void stream_job_destroy(struct stream_job *job)
 {
 	message_free(job->up);
-	buf_deinit(&job->down);
+	pki_wipe(&job->down); /* it may hold a secret */
 	free(job);
 }
 
@@ -53,10 +53,24 @@ static bool heartbeat(struct stream_job *job, struct control *control)
 				      job->up->heartbeat->spec_generation, &job->error);
 }
 
-static bool secret(struct stream_job *job)
+static bool secret(struct stream_job *job, struct control *control)
 {
-	return wire_pack_no_secret(job->up->secret_request->reference,
-				   "no secret is given to this node", &job->down, &job->error);
+	const Bettercompute__V1__SecretRequest *asked = job->up->secret_request;
+	const struct control_secret_request request = {
+		.node = job->node.node_id,
+		.epoch = job->epoch,
+		.tenants_certificate = job->node.role == CERT_ROLE_NODE_TENANT,
+		.reference = asked->reference,
+		.allocation = asked->allocation,
+	};
+	struct control_secret secret;
+	bool done;
+
+	if (!control_secret_give(control, &request, &secret, &job->error))
+		return false;
+	done = wire_pack_secret(asked->reference, &secret, &job->down, &job->error);
+	control_secret_deinit(&secret);
+	return done;
 }
 
 /* A new certificate for the key the node joined with, and for what the node is now. */
@@ -118,7 +132,7 @@ static bool run(struct stream_job *job, struct control *control)
 	case STREAM_JOB_HEARTBEAT:
 		return heartbeat(job, control);
 	case STREAM_JOB_SECRET:
-		return secret(job);
+		return secret(job, control);
 	case STREAM_JOB_RENEW:
 		return renew(job, control);
 	case STREAM_JOB_SPEC:

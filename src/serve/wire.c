@@ -221,14 +221,17 @@ bool wire_pack_ack(int64_t sequence, struct buf *out, struct error *error)
 	return wire_down_pack(&down, out, error);
 }
 
-bool wire_pack_no_secret(const char *reference, const char *message, struct buf *out,
-			 struct error *error)
+bool wire_pack_secret(const char *reference, const struct control_secret *secret, struct buf *out,
+		      struct error *error)
 {
 	Bettercompute__V1__Down down = BETTERCOMPUTE__V1__DOWN__INIT;
 	Bettercompute__V1__Secret body = BETTERCOMPUTE__V1__SECRET__INIT;
 
 	body.reference = message_text(reference);
-	body.message = message_text(message);
+	body.ok = !secret->refusal;
+	body.message = message_text(secret->refusal ? secret->refusal : "");
+	body.value.data = secret->value.data;
+	body.value.len = secret->value.length;
 	down.body_case = BETTERCOMPUTE__V1__DOWN__BODY_SECRET;
 	down.secret = &body;
 	return wire_down_pack(&down, out, error);

@@ -31,9 +31,9 @@ MUST_CHECK bool wire_pack_welcome(const struct control_welcome *welcome, const c
 MUST_CHECK bool wire_pack_spec(const struct control_spec *spec, struct buf *out,
 			       struct error *error);
 MUST_CHECK bool wire_pack_ack(int64_t sequence, struct buf *out, struct error *error);
-/* A secret is refused by its message; none is given yet. */
-MUST_CHECK bool wire_pack_no_secret(const char *reference, const char *message, struct buf *out,
-				    struct error *error);
+/* The caller wipes `out`, which holds the value. */
+MUST_CHECK bool wire_pack_secret(const char *reference, const struct control_secret *secret,
+				 struct buf *out, struct error *error);
 /* `pem` NULL: refused, `message` says why. */
 MUST_CHECK bool wire_pack_certificate(const char *pem, const char *message, struct buf *out,
 				      struct error *error);

@@ -169,6 +169,15 @@ bool workers_create(struct loop *loop, struct store *store, const char *replica,
 	return true;
 }
 
+void workers_set_secret_key_file(struct workers *workers, const char *path)
+{
+	/* Jobs are taken out under the lock, so each sees it. */
+	pthread_mutex_lock(&workers->lock);
+	for (size_t i = 0; i < workers->count; i++)
+		workers->items[i].control.secret_key_file = path;
+	pthread_mutex_unlock(&workers->lock);
+}
+
 void workers_destroy(struct workers *workers)
 {
 	struct job *job;

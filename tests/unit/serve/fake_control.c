@@ -133,7 +133,15 @@ FAKE_CALL(quota_delete)
 FAKE_CALL(event_list)
 FAKE_CALL(audit_list)
 FAKE_CALL(whoami)
+FAKE_CALL(secret_create)
+FAKE_CALL(secret_get)
+FAKE_CALL(secret_list)
+FAKE_CALL(secret_patch)
+FAKE_CALL(secret_delete)
 FAKE_CALL(key_create)
+FAKE_CALL(key_get)
+FAKE_CALL(key_patch)
+FAKE_CALL(key_rotate)
 FAKE_CALL(key_list)
 FAKE_CALL(key_revoke)
 
@@ -268,6 +276,31 @@ bool control_tick(struct control *control, struct error *error)
 {
 	(void)control, (void)error;
 	fake.ticks++;
+	return true;
+}
+
+bool control_secret_give(struct control *control, const struct control_secret_request *request,
+			 struct control_secret *ret_secret, struct error *error)
+{
+	(void)control, (void)error;
+	*ret_secret = (struct control_secret){0};
+	str_copy(fake.last_allocation, sizeof fake.last_allocation, request->allocation);
+	fake.tenants_certificate = request->tenants_certificate;
+	if (fake.secret)
+		buf_add_text(&ret_secret->value, fake.secret);
+	else
+		ret_secret->refusal = "the node's pool names no such secret";
+	return true;
+}
+
+void control_secret_deinit(struct control_secret *secret)
+{
+	buf_deinit(&secret->value);
+}
+
+bool control_secrets_reseal(struct control *control, struct error *error)
+{
+	(void)control, (void)error;
 	return true;
 }
 

@@ -24,12 +24,15 @@ struct fake {
 	char machine_key[64];
 	enum error_code join_code;
 	const char *join_message;
+	const char *secret; /* NULL: refused */
 	/* What was asked. */
 	int calls, reports, gones, heartbeats, ticks, polls;
 	int64_t last_sequence, gone_epoch, last_after;
 	char last_node[ID_SIZE];
 	enum control_report_kind last_kind;
 	char last_token[128];
+	char last_allocation[ID_SIZE];
+	bool tenants_certificate;
 	char *last_call; /* JSON: {call, id, body, limit, …} */
 };
 

@@ -395,7 +395,8 @@ static void test_renewal(void **state)
 	peer_deinit(&peer);
 }
 
-static void test_no_secret(void **state)
+/* proves: JOIN-22 */
+static void test_secrets(void **state)
 {
 	struct world *world = *state;
 	Bettercompute__V1__Up up = BETTERCOMPUTE__V1__UP__INIT;
@@ -411,6 +412,18 @@ static void test_no_secret(void **state)
 	assert_string_equal(peer.seen[2]->secret->reference, "secret://ten_1/sec_1");
 	assert_false(peer.seen[2]->secret->ok);
 	assert_int_equal(peer.seen[2]->secret->value.len, 0);
+	assert_non_null(strstr(peer.seen[2]->secret->message, "names no such secret"));
+	assert_false(fake.tenants_certificate);
+	assert_string_equal(fake.last_allocation, "");
+
+	fake.secret = "hunter2";
+	request.allocation = (char[]){"alc_1"};
+	peer_send(&peer, &up);
+	await(&peer, 4);
+	assert_true(peer.seen[3]->secret->ok);
+	assert_int_equal(peer.seen[3]->secret->value.len, 7);
+	assert_memory_equal(peer.seen[3]->secret->value.data, "hunter2", 7);
+	assert_string_equal(fake.last_allocation, "alc_1");
 	peer_deinit(&peer);
 }
 
@@ -463,7 +476,7 @@ int main(void)
 						world_tear_down),
 		cmocka_unit_test_setup_teardown(test_push, world_set_up, world_tear_down),
 		cmocka_unit_test_setup_teardown(test_renewal, world_set_up, world_tear_down),
-		cmocka_unit_test_setup_teardown(test_no_secret, world_set_up, world_tear_down),
+		cmocka_unit_test_setup_teardown(test_secrets, world_set_up, world_tear_down),
 		cmocka_unit_test_setup_teardown(test_drain, world_set_up, world_tear_down),
 		cmocka_unit_test_setup_teardown(test_peer_vanishes, world_set_up, world_tear_down),
 	};
