@@ -8,7 +8,7 @@
  *           So a node that fits is idle enough, or has a booking that ends before that time or
  *           begins after it. A row may claim more room than there is, never less.
  * Order     as placement's: room_search() finds the node that placement_decide() over the whole
- *           pool would choose; tests/unit/control/search_test.c compares them.
+ *           pool would choose; tests/unit/control/preview_test.c compares them.
  */
 #pragma once
 
