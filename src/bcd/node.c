@@ -3,6 +3,7 @@
 #include "bcd/verbs.h"
 #include "node/lock.h"
 #include "sys/log.h"
+#include "sys/notify.h"
 
 #include <signal.h>
 
@@ -29,6 +30,7 @@ static void on_signal(void *arg)
 {
 	struct daemon *daemon = arg;
 
+	notify_send("STOPPING=1");
 	loop_stop(daemon->loop);
 }
 
@@ -51,6 +53,7 @@ static void on_lock(void *arg)
 		loop_stop(daemon->loop);
 		return;
 	}
+	notify_send("READY=1\nSTATUS=serving");
 	log_info("ready", "bcd serves this machine", "version", BC_VERSION, "node",
 		 daemon->joined ? daemon->identity.node_id : NULL, NULL);
 }

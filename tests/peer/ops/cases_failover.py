@@ -1,0 +1,2 @@
+KILLS = 4
+CASES = []
