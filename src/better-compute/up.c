@@ -346,6 +346,8 @@ static void pin_serve(struct up *up)
 				    up->gateway,
 				    "--gateway-name",
 				    UP_GATEWAY_NAME,
+				    "--secret-key-file",
+				    up->files.secret_key,
 				    NULL};
 
 	up_child_set_args(up->serve, args);
@@ -406,6 +408,8 @@ static bool start_serve(struct up *up, struct error *error)
 				    "127.0.0.1:0",
 				    "--gateway-name",
 				    UP_GATEWAY_NAME,
+				    "--secret-key-file",
+				    up->files.secret_key,
 				    "--ready-file",
 				    up->files.serve_ready,
 				    NULL};

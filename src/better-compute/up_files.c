@@ -1,7 +1,9 @@
 #include "better-compute/up_files.h"
 #include "gpu/core/scenario.h"
 #include "pki/folder.h"
+#include "pki/seal.h"
 #include "serve/serve.h"
+#include "sys/clock.h"
 #include "sys/durable.h"
 #include "sys/net.h"
 #include "text/toml.h"
@@ -106,6 +108,7 @@ static void name_files(struct arena *arena, const char *state, struct up_files *
 		{&files->serve_home, "serve"},
 		{&files->serve_ready, "serve-ready.json"},
 		{&files->admin_key, "serve/admin.key"},
+		{&files->secret_key, "secret.key"},
 		{&files->pki, "serve/pki"},
 		{&files->node, "node"},
 		{&files->node_data, "node/data"},
@@ -305,6 +308,9 @@ bool up_files_init_serve(const struct up_files *files, struct error *error)
 {
 	CLEANUP(buf) struct buf fresh = {0};
 
+	if (durable_absent(files->secret_key) &&
+	    !seal_file_init(files->secret_key, clock_wall(), error))
+		return false;
 	if (durable_stamp(files->serve_home).exists)
 		return true;
 	buf_printf(&fresh, "%s.new", files->serve_home);

@@ -31,7 +31,7 @@ struct up_options {
 /* Absolute paths, in the arena. */
 struct up_files {
 	const char *state, *lock, *context;
-	const char *serve_home, *serve_ready, *admin_key, *pki;
+	const char *serve_home, *serve_ready, *admin_key, *secret_key, *pki;
 	const char *node, *node_data, *node_run, *config, *token, *identity;
 	const char *gpus, *cdi, *kubelet_root;
 	const char *serve_log, *bcd_log, *kubelet_log;

@@ -12,37 +12,7 @@ static bool version(struct cli *cli, struct error *error)
 	return true;
 }
 
-static bool openapi(struct cli *cli, struct error *error)
-{
-	CLEANUP(tree) json_t *answer = NULL;
-	CLEANUP(free) char *text = NULL;
-
-	if (!api_call(cli->api, "GET", "/v1/openapi.json", NULL, &answer, error))
-		return false;
-	text = json_dumps(answer, JSON_INDENT(2));
-	if (!options_given(cli->options, "out")) {
-		puts(text);
-		return true;
-	}
-	return cli_write_out(cli, text, strlen(text), 0644, error);
-}
-
-static const struct option OPENAPI_OPTIONS[] = {
-	{"out", 0, OPTION_TEXT, "FILE", "write it there", 0, 0, NULL},
-	{"force", 0, OPTION_FLAG, NULL, "replace FILE if it exists", 0, 0, NULL},
-	{0},
-};
-
 const struct command ABOUT_COMMANDS[] = {
-	{
-		.noun = "openapi",
-		.summary = "print the API's description (OpenAPI 3.1, JSON)",
-		.flags = COMMAND_API,
-		.options = OPENAPI_OPTIONS,
-		.example = "better-compute openapi --out openapi.json\n",
-		.check = cli_check_out,
-		.run = openapi,
-	},
 	{
 		.noun = "version",
 		.summary = "print the version",

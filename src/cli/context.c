@@ -18,10 +18,10 @@
 static const struct {
 	const char *name, *flag, *variable, *state_key;
 } FIELDS[CONTEXT_FIELD_COUNT] = {
-	[CONTEXT_STATE] = {"state", "state", "BETTER_COMPUTE_STATE", NULL},
-	[CONTEXT_API] = {"api", "api", "BETTER_COMPUTE_API", "api"},
-	[CONTEXT_KEY_FILE] = {"key_file", "key-file", "BETTER_COMPUTE_KEY_FILE", NULL},
-	[CONTEXT_CA_FILE] = {"ca_file", "ca-file", "BETTER_COMPUTE_CA_FILE", NULL},
+	[CONTEXT_STATE] = {"state", "--state", "BETTER_COMPUTE_STATE", NULL},
+	[CONTEXT_API] = {"api", "--api", "BETTER_COMPUTE_API", "api"},
+	[CONTEXT_KEY_FILE] = {"key_file", "--key-file", "BETTER_COMPUTE_KEY_FILE", NULL},
+	[CONTEXT_CA_FILE] = {"ca_file", "--ca-file", "BETTER_COMPUTE_CA_FILE", NULL},
 	[CONTEXT_TENANT] = {"tenant", NULL, "BETTER_COMPUTE_TENANT", "tenant"},
 	[CONTEXT_POOL] = {"pool", NULL, "BETTER_COMPUTE_POOL", "pool"},
 };
@@ -94,7 +94,8 @@ static void take_flags(const struct options *options, struct context *context)
 {
 	for (int i = 0; i < CONTEXT_FIELD_COUNT; i++) {
 		if (FIELDS[i].flag)
-			set(context, i, options_text(options, FIELDS[i].flag), FIELDS[i].flag);
+			set(context, i, options_text(options, FIELDS[i].flag + strlen("--")),
+			    FIELDS[i].flag);
 	}
 }
 

@@ -189,8 +189,13 @@ static void quota_row(struct noun_view *view, const json_t *item)
 	table_cell(view->table, view_quota_hours(arena, item));
 }
 
-static const struct table_column SECRET_COLUMNS[] = {
-	{"NAME", 0}, {"ID", TABLE_ID}, {"TENANT", 0}, {"UPDATED", TABLE_SPARSE}, {"CREATED", 0}};
+static const struct table_column SECRET_COLUMNS[] = {{"NAME", 0},
+						     {"ID", TABLE_ID},
+						     {"TENANT", 0},
+						     {"VERSION", TABLE_RIGHT},
+						     {"CHANGED", 0},
+						     {"CREATED", TABLE_WIDE},
+						     {"REFERENCE", TABLE_WIDE}};
 
 static void secret_row(struct noun_view *view, const json_t *item)
 {
@@ -199,8 +204,10 @@ static void secret_row(struct noun_view *view, const json_t *item)
 	table_cell(view->table, view_text(item, "name"));
 	table_cell(view->table, view_text(item, "id"));
 	table_cell(view->table, tenant_name(view, item));
-	table_cell(view->table, view_relative(&cli->arena, item, "updatedAt", cli->now));
+	table_cellf(view->table, "%lld", (long long)view_number(item, "version"));
+	table_cell(view->table, view_relative(&cli->arena, item, "changedAt", cli->now));
 	table_cell(view->table, created(view, item));
+	table_cell(view->table, view_text(item, "reference"));
 }
 
 #define COLUMNS(table) .columns = (table), .column_count = ARRAY_SIZE(table)

@@ -96,7 +96,7 @@ const struct command QUOTA_COMMANDS[] = {
 		.flags = COMMAND_CREATES | COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = CREATE_OPTIONS,
 		.more = "A request that would go over a limit is denied with the numbers.",
-		.example = "better-compute quotas create --tenant research --max-devices 16 "
+		.example = "better-compute quotas create --class gpu --max-devices 16 "
 			   "--gpu-hours 2000\n",
 		.check = check_create,
 		.run = create,

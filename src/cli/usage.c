@@ -34,7 +34,9 @@ static void print_usage(struct cli *cli, const json_t *answer)
 	{
 		table_cell(&table, noun_view_name(&view, NOUN_TENANT, item, "tenantId"));
 		table_cell(&table, noun_view_name(&view, NOUN_POOL, item, "poolId"));
-		table_cell(&table, view_text(item, "class"));
+		const char *class = view_text(item, "class"), *profile = view_text(item, "profile");
+		table_cellf(&table, "%s%s%s", class ? class : "?", profile ? " " : "",
+			    profile ? profile : "");
 		table_cell(&table, view_hours(&cli->arena, view_number(item, "gpuSeconds")));
 		table_cellf(&table, "%lld", (long long)view_number(item, "gpuSeconds"));
 		table_cellf(&table, "%lld", (long long)view_number(item, "allocations"));
@@ -92,16 +94,12 @@ static void print_meter(struct cli *cli, const json_t *items)
 	table_init(&table, METER_COLUMNS, ARRAY_SIZE(METER_COLUMNS));
 	json_array_foreach(items, index, item)
 	{
-		const json_t *devices = json_object_get(item, "devices");
-		const char *class = view_text(item, "class");
-		long long count = json_is_array(devices) ? (long long)json_array_size(devices)
-							 : (long long)json_integer_value(devices);
 		table_cell(&table, view_text(item, "allocationId"));
 		table_cell(&table, view_text(item, "reservationId"));
 		table_cell(&table, noun_view_name(&view, NOUN_TENANT, item, "tenantId"));
 		table_cell(&table, noun_view_name(&view, NOUN_POOL, item, "poolId"));
 		table_cell(&table, view_text(item, "nodeId"));
-		table_cellf(&table, "%lld %s", count, class ? class : "?");
+		table_cell(&table, view_devices(&cli->arena, json_object_get(item, "devices")));
 		table_cell(&table, view_relative(&cli->arena, item, "stoppedAt", cli->now));
 		table_cell(&table, view_text(item, "reason"));
 		table_cell(&table, view_hours(&cli->arena, view_number(item, "gpuSeconds")));

@@ -160,6 +160,13 @@ static const struct {
 	{"KubernetesReleasesUnreadable", "its record of devices given back can't be read"},
 	{"PodResourcesUnavailable", "the kubelet doesn't say which pods hold devices"},
 	{"HostUnsupported", "the host can't do this"},
+	{"SpotOnly", "only for spot reservations"},
+	{"TopologyUnknown", "no label tells where it stands"},
+	{"TopologyElsewhere", "not together with enough others"},
+	{"GangMember", "in this gang already"},
+	{"WaitingGang", "kept for a gang that waits"},
+	{"TooFewNodes", "free, but too few of them for the gang"},
+	{"QuotaExceeded", "over the tenant's quota"},
 };
 
 static const char *reason_text(const char *reason)
@@ -193,7 +200,13 @@ static void add_reason(struct arena *arena, struct buf *out, const json_t *item,
 					       : (long long)json_integer_value(nodes);
 	long long most = (long long)json_integer_value(largest);
 	const char *text = reason ? reason_text(reason) : NULL;
+	const char *message = view_text(item, "message");
 
+	if (message) { /* it has said all of it */
+		buf_printf(out, "%s%s%s%s", message, reason ? " (" : "", reason ? reason : "",
+			   reason ? ")" : "");
+		return;
+	}
 	if (alone && asked && reason && str_equal(reason, "DeviceClassMissing")) {
 		buf_printf(out, "no node has %s", asked);
 		if (most)
