@@ -60,6 +60,9 @@ MUST_CHECK bool rpc_server_listen_unix(struct rpc_server *server, const char *pa
 /* `tls` is borrowed for the server's life. */
 MUST_CHECK bool rpc_server_listen_tcp(struct rpc_server *server, const char *address,
 				      struct rpc_tls *tls, struct error *error);
+/* TLS of connections that come from now on; those that are there go on as they are. The one before
+ * may be destroyed. Listeners without TLS stay so. */
+void rpc_server_set_tls(struct rpc_server *server, struct rpc_tls *tls);
 /* Above `limit` a new connection is closed at once; RPC_MAX_CONNECTIONS if never called. */
 void rpc_server_limit_connections(struct rpc_server *server, size_t limit);
 const char *rpc_server_address(const struct rpc_server *server); /* as bound, of the last listen */

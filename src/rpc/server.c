@@ -160,6 +160,14 @@ bool rpc_server_listen_tcp(struct rpc_server *server, const char *address, struc
 		net_listen_tcp(server->loop, address, on_accept, listener, &listener->net, error));
 }
 
+void rpc_server_set_tls(struct rpc_server *server, struct rpc_tls *tls)
+{
+	for (size_t i = 0; i < server->listeners.count; i++) {
+		if (server->listeners.items[i]->tls)
+			server->listeners.items[i]->tls = tls;
+	}
+}
+
 const char *rpc_server_address(const struct rpc_server *server)
 {
 	return server->address ? server->address : "";
