@@ -229,6 +229,13 @@ bool durable_rename(const char *from, const char *to, struct error *error)
 	       (str_equal(from_folder, to_folder) || sync_folder(from_folder, error));
 }
 
+bool durable_exchange(const char *a, const char *b, struct error *error)
+{
+	if (renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) < 0)
+		return error_os(error, "exchange '%s' and '%s'", a, b);
+	return sync_folder_of(a, error) && sync_folder_of(b, error);
+}
+
 static bool make_one_folder(const char *path, mode_t mode, struct error *error)
 {
 	struct stat stat_now;

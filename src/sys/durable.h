@@ -29,6 +29,8 @@ MUST_CHECK bool durable_create(const char *path, const void *data, size_t length
 			       struct error *error);
 MUST_CHECK bool durable_remove(const char *path, struct error *error); /* absent is fine */
 MUST_CHECK bool durable_rename(const char *from, const char *to, struct error *error);
+/* Both are there and change places at one moment: files, or whole folders. */
+MUST_CHECK bool durable_exchange(const char *a, const char *b, struct error *error);
 MUST_CHECK bool durable_make_folder(const char *path, mode_t mode,
 				    struct error *error); /* with parents; existing is fine */
 
