@@ -161,7 +161,7 @@ static bool read_well_known(struct join *join, const struct buf *body)
 {
 	CLEANUP(tree) json_t *tree = NULL, *jwk = NULL;
 	CLEANUP(buf) struct buf text = {0};
-	json_t *gateway, *section;
+	json_t *gateway, *section, *next;
 	const char *url, *name;
 	int64_t version;
 
@@ -181,6 +181,17 @@ static bool read_well_known(struct join *join, const struct buf *body)
 		join->server_name = arena_strdup(&join->arena, name);
 	}
 	tree_dump_canonical(&text, jwk);
+	if (take_encryption_key(join, buf_text(&text), "of the control plane"))
+		return true;
+	/* While the control plane's keys change, its next one may be the one that is pinned. */
+	next = json_object_get(section, "nextEncryptionJwk");
+	if (!next || join->error->code != ERROR_FORBIDDEN)
+		return false;
+	pki_key_destroy(join->encryption_key);
+	join->encryption_key = NULL;
+	join->exit = JOIN_FAILED;
+	buf_clear(&text);
+	tree_dump_canonical(&text, next);
 	return take_encryption_key(join, buf_text(&text), "of the control plane");
 }
 
