@@ -1,6 +1,6 @@
 #include "better-compute/verbs.h"
 #include "cli/output.h"
-#include "pki/folder.h"
+#include "pki/rotation.h"
 
 #define DEFAULT_HOME "/var/lib/better-compute"
 
@@ -14,45 +14,98 @@ static bool folder_path(struct cli *cli, const char **ret_path, struct error *er
 	return error_set(error, ERROR_INVALID_INPUT, "--home is too long");
 }
 
-/* The names are those of bcd's config.toml, where the values go. */
-static json_t *describe(const struct pki_folder *folder, struct error *error)
+static bool add_jwk(json_t *answer, const char *field, const struct pki_folder *folder,
+		    struct error *error)
 {
-	CLEANUP(tree) json_t *answer = json_object();
 	CLEANUP(tree) json_t *jwk = NULL;
 	CLEANUP(buf) struct buf text = {0};
-	struct pki_pins pins;
 
 	if (!pki_key_to_jwk(folder->join_encryption_key, PKI_USE_ENCRYPTION, false, &text, error) ||
 	    !tree_parse(text.data, text.length, PKI_JWK_MAX, "join key", &jwk, error))
+		return false;
+	tree_set(answer, field, json_incref(jwk));
+	return true;
+}
+
+/* The names are those of bcd's config.toml, where the values go. */
+static json_t *describe(const struct pki_folder *folder, const struct pki_pin_texts *pins,
+			struct wall now, struct error *error)
+{
+	CLEANUP(tree) json_t *answer = json_object();
+
+	tree_set(answer, "caPins", tree_string(pins->gateway_ca));
+	tree_set(answer, "encryptionPins", tree_string(pins->join_encryption));
+	tree_set(answer, "signingPins", tree_string(pins->join_signing));
+	tree_set(answer, "stage", tree_string(pki_stage_name(pki_folder_stage(folder, now))));
+	if (!add_jwk(answer, "encryptionJwk", folder, error) ||
+	    (folder->next && !add_jwk(answer, "nextEncryptionJwk", folder->next, error)))
 		return NULL;
-	pki_folder_pins(folder, &pins);
-	tree_set(answer, "caPins", tree_string(pins.gateway_ca));
-	tree_set(answer, "encryptionPins", tree_string(pins.join_encryption));
-	tree_set(answer, "signingPins", tree_string(pins.join_signing));
-	tree_set(answer, "encryptionJwk", json_incref(jwk));
 	return json_incref(answer);
+}
+
+/* What to do next, for a person. */
+static void print_stage(enum pki_stage stage)
+{
+	switch (stage) {
+	case PKI_STEADY:
+		return;
+	case PKI_CHANGING:
+		output_note("keys are being changed: old pins and new ones are good; give nodes "
+			    "both, then run 'better-compute pki rotate finish'");
+		return;
+	case PKI_RENEWING:
+		output_note("keys were changed: old pins are refused; nodes renew their "
+			    "certificates by themselves");
+		return;
+	}
 }
 
 static bool print(struct cli *cli, const char *path, struct error *error)
 {
 	CLEANUP(tree) json_t *answer = NULL;
 	struct pki_folder folder = {0};
-	struct pki_pins pins;
+	struct pki_pin_texts pins;
+	enum pki_stage stage;
 
 	if (!pki_folder_load(path, &folder, error)) {
 		if (error->code == ERROR_NOT_FOUND)
 			error_hint(error, "Make it: better-compute pki init --home DIR");
 		return false;
 	}
-	pki_folder_pins(&folder, &pins);
-	answer = describe(&folder, error);
+	pki_folder_pin_texts(&folder, &pins);
+	stage = pki_folder_stage(&folder, cli->now);
+	answer = describe(&folder, &pins, cli->now, error);
 	pki_folder_deinit(&folder);
 	if (!answer)
 		return false;
-	if (!output_raw(cli, answer))
-		printf("ca_pins          %s\nencryption_pins  %s\nsigning_pins     %s\n",
-		       pins.gateway_ca, pins.join_encryption, pins.join_signing);
+	if (output_raw(cli, answer))
+		return true;
+	printf("ca_pins          %s\nencryption_pins  %s\nsigning_pins     %s\n", pins.gateway_ca,
+	       pins.join_encryption, pins.join_signing);
+	print_stage(stage);
 	return true;
+}
+
+static bool rotate(struct cli *cli, struct error *error)
+{
+	const char *step = cli->options->operand_count > 0 ? cli->options->operands[0] : NULL;
+	bool force = options_given(cli->options, "force");
+	const char *path;
+
+	if (!folder_path(cli, &path, error))
+		return false;
+	if (step && str_equal(step, "begin")) {
+		if (!pki_rotate_begin(path, force, cli->now, error))
+			return false;
+	} else if (step && str_equal(step, "finish")) {
+		if (!pki_rotate_finish(path, cli->now, error))
+			return false;
+	} else if (step) {
+		error_set(error, ERROR_INVALID_INPUT, "'%.40s' is neither 'begin' nor 'finish'",
+			  step);
+		return error_hint(error, "Without either it shows how far a change of keys is.");
+	}
+	return print(cli, path, error);
 }
 
 static bool init(struct cli *cli, struct error *error)
@@ -80,6 +133,17 @@ static const struct option OPTIONS[] = {
 	{0},
 };
 
+static const struct option ROTATE_OPTIONS[] = {
+	{.name = "home",
+	 .kind = OPTION_TEXT,
+	 .value = "DIR",
+	 .help = "the control plane's folder (default " DEFAULT_HOME ")"},
+	{.name = "force",
+	 .kind = OPTION_FLAG,
+	 .help = "begin though nodes have certificates of the change before, whose end it is"},
+	{0},
+};
+
 const struct command PKI_COMMANDS[] = {
 	{
 		.noun = "pki",
@@ -103,6 +167,23 @@ const struct command PKI_COMMANDS[] = {
 			"[join]. -o json also holds the join encryption key, which is public.",
 		.example = "better-compute pki show --home ./control-plane",
 		.run = show,
+	},
+	{
+		.noun = "pki",
+		.verb = "rotate",
+		.summary = "change the control plane's keys without losing a node",
+		.operands = "[begin|finish]",
+		.max_operands = 1,
+		.flags = COMMAND_OUTPUT,
+		.options = ROTATE_OPTIONS,
+		.more = "begin makes the next keys: from then on nodes are let in by old pins and "
+			"by new ones. Give every node both pins, as 'pki show' prints them. "
+			"finish makes the next keys the current ones and ends the old pins. serve "
+			"reads the folder anew by itself, and no stream is dropped. Without either "
+			"it shows how far the change is.",
+		.example = "better-compute pki rotate begin --home ./control-plane\n"
+			   "better-compute pki rotate finish --home ./control-plane",
+		.run = rotate,
 	},
 	{0},
 };

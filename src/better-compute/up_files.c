@@ -1,6 +1,6 @@
 #include "better-compute/up_files.h"
 #include "gpu/core/scenario.h"
-#include "pki/folder.h"
+#include "pki/rotation.h"
 #include "pki/seal.h"
 #include "serve/serve.h"
 #include "sys/clock.h"
@@ -354,13 +354,13 @@ static bool add_join_section(struct buf *out, const char *pki_path, const char *
 {
 	CLEANUP(buf) struct buf jwk = {0};
 	struct pki_folder folder = {0};
-	struct pki_pins pins;
+	struct pki_pin_texts pins;
 
 	if (!pki_folder_load(pki_path, &folder, error))
 		return false;
 	bool ok =
 		pki_key_to_jwk(folder.join_encryption_key, PKI_USE_ENCRYPTION, false, &jwk, error);
-	pki_folder_pins(&folder, &pins);
+	pki_folder_pin_texts(&folder, &pins);
 	pki_folder_deinit(&folder);
 	if (!ok)
 		return false;

@@ -28,7 +28,9 @@ struct store_connection;
 struct control {
 	struct store_connection *connection; /* borrowed */
 	char replica[ID_SIZE];               /* this process: any text that no other one has */
-	const char *secret_key_file; /* of pki/seal.h, read each time it is used; NULL: none */
+	/* Read each time they are used, so what they hold now counts; NULL: none. */
+	const char *secret_key_file; /* of pki/seal.h */
+	const char *pki_folder;      /* of pki/folder.h */
 };
 
 /* --- who asks: struct control_principal, in core/access.h --- */
@@ -132,6 +134,7 @@ CONTROL_CALL(quota_get);
 CONTROL_CALL(quota_list);
 CONTROL_CALL(quota_patch);
 CONTROL_CALL(quota_delete);
+CONTROL_CALL(pki_get);       /* GET /v1/pki */
 CONTROL_CALL(secret_create); /* the value is in no answer */
 CONTROL_CALL(secret_get);
 CONTROL_CALL(secret_list);

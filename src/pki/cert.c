@@ -100,6 +100,24 @@ bool cert_request_check(const void *request, size_t length, struct pki_key **ret
 
 /* --- issuing --- */
 
+static X509 *read_pem(const char *pem, size_t length)
+{
+	CLEANUP(ossl_bio) BIO *bio = NULL;
+	X509 *certificate;
+
+	if (length > PKI_PEM_MAX)
+		return NULL;
+	bio = ossl_bio_of(pem, length);
+	certificate = PEM_read_bio_X509(bio, NULL, NULL, NULL);
+	ERR_clear_error();
+	return certificate;
+}
+
+static bool unreadable(struct error *error)
+{
+	return error_set(error, ERROR_INVALID_INPUT, "the certificate is unreadable");
+}
+
 static bool add_extension(X509 *certificate, X509 *issuer, int nid, const char *value)
 {
 	X509V3_CTX ctx;
@@ -156,11 +174,35 @@ bool cert_make_ca(const struct pki_key *key, const char *common_name, struct wal
 
 	assert(pki_key_is_private(key));
 	if (!ca || !pem || !X509_set_issuer_name(ca, X509_get_subject_name(ca)) ||
-	    !add_extension(ca, ca, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") ||
+	    !add_extension(ca, ca, NID_basic_constraints, "critical,CA:TRUE,pathlen:1") ||
 	    !add_extension(ca, ca, NID_key_usage, "critical,keyCertSign,cRLSign") ||
 	    !add_extension(ca, ca, NID_subject_key_identifier, "hash") ||
 	    X509_sign(ca, ossl_key(key), EVP_sha256()) <= 0 || !PEM_write_bio_X509(pem, ca))
 		return ossl_error(error, "make CA certificate");
+	ossl_bio_take(pem, ret_pem);
+	return true;
+}
+
+bool cert_cross_sign(const struct cert_issuer *issuer, const char *subject_pem, struct wall now,
+		     struct buf *ret_pem, struct error *error)
+{
+	CLEANUP(ossl_x509) X509 *subject = read_pem(subject_pem, strlen(subject_pem));
+	CLEANUP(ossl_x509) X509 *ca = read_pem(issuer->ca_pem, strlen(issuer->ca_pem));
+	CLEANUP(ossl_x509) X509 *cross = NULL;
+	CLEANUP(ossl_bio) BIO *pem = BIO_new(BIO_s_mem());
+
+	if (!subject || !ca)
+		return unreadable(error);
+	cross = begin(X509_get0_pubkey(subject), "-", now, CERT_CA_DAYS);
+	if (!cross || !pem || !X509_set_subject_name(cross, X509_get_subject_name(subject)) ||
+	    !X509_set_issuer_name(cross, X509_get_subject_name(ca)) ||
+	    !add_extension(cross, ca, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") ||
+	    !add_extension(cross, ca, NID_key_usage, "critical,keyCertSign,cRLSign") ||
+	    !add_extension(cross, ca, NID_subject_key_identifier, "hash") ||
+	    !add_extension(cross, ca, NID_authority_key_identifier, "keyid:always") ||
+	    X509_sign(cross, ossl_key(issuer->ca_key), EVP_sha256()) <= 0 ||
+	    !PEM_write_bio_X509(pem, cross))
+		return ossl_error(error, "sign a CA by the next one");
 	ossl_bio_take(pem, ret_pem);
 	return true;
 }
@@ -181,19 +223,6 @@ static bool add_name(GENERAL_NAMES *names, int type, const char *text)
 		return false;
 	}
 	return true;
-}
-
-static X509 *read_pem(const char *pem, size_t length)
-{
-	CLEANUP(ossl_bio) BIO *bio = NULL;
-	X509 *certificate;
-
-	if (length > PKI_PEM_MAX)
-		return NULL;
-	bio = ossl_bio_of(pem, length);
-	certificate = PEM_read_bio_X509(bio, NULL, NULL, NULL);
-	ERR_clear_error();
-	return certificate;
 }
 
 struct leaf {
@@ -324,11 +353,6 @@ static bool read_info(X509 *certificate, struct cert_info *ret_info, struct erro
 	pki_key_pin(key, info.key_pin);
 	*ret_info = info;
 	return true;
-}
-
-static bool unreadable(struct error *error)
-{
-	return error_set(error, ERROR_INVALID_INPUT, "the certificate is unreadable");
 }
 
 bool cert_read(const char *pem, size_t length, struct cert_info *ret_info, struct error *error)

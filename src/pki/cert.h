@@ -47,6 +47,12 @@ MUST_CHECK bool cert_request_check(const void *request, size_t length, struct pk
 MUST_CHECK bool cert_make_ca(const struct pki_key *key, const char *common_name, struct wall now,
 			     struct buf *ret_pem, struct error *error);
 
+struct cert_issuer;
+/* The CA of `subject_pem` with its own name and key, signed by the issuer: whoever trusts either of
+ * the two then trusts what the subject issues. */
+MUST_CHECK bool cert_cross_sign(const struct cert_issuer *issuer, const char *subject_pem,
+				struct wall now, struct buf *ret_pem, struct error *error);
+
 struct cert_issuer {
 	const char *ca_pem;
 	const struct pki_key *ca_key; /* private */

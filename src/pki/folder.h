@@ -20,6 +20,12 @@ struct pki_folder {
 	struct pki_key *node_ca_key;
 	struct pki_key *join_encryption_key;
 	struct pki_key *join_signing_key;
+	/* While they change (rotation.h); else NULL. */
+	struct pki_folder *next; /* the keys to come: its own next is NULL */
+	char *serving_cross_pem; /* this serving CA, signed by the next one */
+	/* After a change: the node CA before, whose certificates are still about; else NULL. */
+	char *old_node_ca_pem;
+	struct wall finished;
 };
 void pki_folder_deinit(struct pki_folder *folder);
 
@@ -35,6 +41,9 @@ MUST_CHECK bool pki_folder_load(const char *path, struct pki_folder *ret_folder,
 MUST_CHECK bool pki_folder_gateway(const struct pki_folder *folder, const char *server_name,
 				   struct wall now, struct buf *ret_certificate_pem,
 				   struct buf *ret_key_pem, struct error *error);
+
+/* Is a certificate of this life near its end: good for less than a third of it? */
+bool pki_gateway_due(struct wall not_before, struct wall not_after, struct wall now);
 
 /* What an operator gives to nodes (JOIN-17). */
 struct pki_pins {

@@ -528,6 +528,12 @@ struct gateway *gateway_create(struct loop *loop, struct workers *workers,
 	return gateway;
 }
 
+void gateway_set_keys(struct gateway *gateway, const struct pki_folder *pki, struct rpc_tls *tls)
+{
+	gateway->pki = pki;
+	rpc_server_set_tls(gateway->server, tls);
+}
+
 bool gateway_listen(struct gateway *gateway, const char *address, struct rpc_tls *tls,
 		    struct error *error)
 {

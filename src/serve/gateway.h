@@ -44,6 +44,10 @@ MUST_CHECK bool gateway_listen(struct gateway *gateway, const char *address, str
 			       struct error *error);
 const char *gateway_address(const struct gateway *gateway); /* as bound */
 
+/* For connections and jobs that come from now on; the folder and settings before must last until
+ * gateway_destroy(). */
+void gateway_set_keys(struct gateway *gateway, const struct pki_folder *pki, struct rpc_tls *tls);
+
 /* The node's Spec has at least this generation now: sends it if the stream is here. */
 void gateway_push(struct gateway *gateway, const char *node, int64_t generation);
 

@@ -3,6 +3,7 @@
 #include "base/vec.h"
 #include "control/control.h"
 #include "pki/envelope.h"
+#include "pki/rotation.h"
 #include "rpc/rpc.h"
 #include "serve/issue.h"
 #include "serve/wire.h"
@@ -24,7 +25,7 @@ struct pending {
 	struct rpc_call *call;
 };
 
-/* What a job reads on its worker; unchanging once calls come. */
+/* What a job reads on its worker: it has its own, as things were when it came. */
 struct options {
 	const struct pki_folder *pki;
 	const char *gateway_address, *gateway_server_name;
@@ -39,10 +40,11 @@ struct join_service {
 };
 
 struct job {
-	const struct options *options;
+	struct options options;
 	uint64_t call;
 	char peer[ADDRESS_SIZE];
 	struct buf envelope;
+	const struct pki_folder *keys; /* that the asker knows: the folder's, or the next ones */
 	/* the result */
 	bool ok;
 	struct error error;
@@ -77,8 +79,8 @@ static bool sign(struct job *job, const struct join_request *request,
 	struct join_answer answer = {
 		.trust = message_text(control_trust_name(joined->trust)),
 		.certificate_pem = joined->certificate,
-		.gateway_address = message_text(job->options->gateway_address),
-		.gateway_server_name = message_text(job->options->gateway_server_name),
+		.gateway_address = message_text(job->options.gateway_address),
+		.gateway_server_name = message_text(job->options.gateway_server_name),
 		.rejoined = joined->rejoined,
 	};
 	char *envelope;
@@ -86,7 +88,7 @@ static bool sign(struct job *job, const struct join_request *request,
 
 	memcpy(answer.nonce, request->nonce, sizeof answer.nonce);
 	memcpy(answer.node_id, joined->node, sizeof answer.node_id);
-	if (!join_answer_sign(&answer, job->options->pki->join_signing_key, &envelope, error))
+	if (!join_answer_sign(&answer, job->keys->join_signing_key, &envelope, error))
 		return false;
 	message.envelope = envelope;
 	done = wire_join_answer_pack(&message, &job->answer, error);
@@ -98,7 +100,7 @@ static bool join_by_token(struct job *job, struct control *control,
 			  const struct join_request *request, const struct pki_key *key,
 			  struct control_joined *ret_joined, struct error *error)
 {
-	struct issue context = {.pki = job->options->pki, .key = key};
+	struct issue context = {.pki = job->options.pki, .key = key};
 	char pin[PIN_SIZE];
 
 	pki_key_pin(key, pin);
@@ -120,7 +122,7 @@ static bool check_expired(const struct job *job, const char *pem, const struct p
 			  struct wall now, struct cert_node *ret_node, struct error *error)
 {
 	if (!cert_read_node(pem, strlen(pem), ret_node, error) ||
-	    !cert_verify(pem, job->options->pki->node_ca_pem, ret_node->info.not_before, error) ||
+	    !pki_folder_verify_node(job->options.pki, pem, ret_node->info.not_before, now, error) ||
 	    !cert_check_key(pem, key, error)) {
 		error->code = ERROR_UNAUTHENTICATED;
 		return error_wrap(error, "the certificate to renew");
@@ -136,7 +138,7 @@ static bool join_by_certificate(struct job *job, struct control *control,
 				const struct join_request *request, const struct pki_key *key,
 				struct control_joined *ret_joined, struct error *error)
 {
-	struct issue context = {.pki = job->options->pki, .key = key};
+	struct issue context = {.pki = job->options.pki, .key = key};
 	struct control_joined joined = {.rejoined = true};
 	struct control_node_identity identity;
 	struct wall now = clock_wall();
@@ -177,6 +179,23 @@ static bool admit(struct job *job, struct control *control, const struct join_re
 	return done;
 }
 
+/* While keys change, who seals under the next encryption key pins the next signing key too. */
+static bool open_envelope(struct job *job, const char *envelope, struct join_request *request,
+			  struct error *error)
+{
+	const struct pki_folder *pki = job->options.pki;
+	struct error ignored; /* the current key's is told */
+
+	job->keys = pki;
+	if (join_request_open(envelope, pki->join_encryption_key, request, error))
+		return true;
+	if (!pki->next ||
+	    !join_request_open(envelope, pki->next->join_encryption_key, request, &ignored))
+		return false;
+	job->keys = pki->next;
+	return true;
+}
+
 static void work(void *arg, struct control *control)
 {
 	struct job *job = arg;
@@ -185,8 +204,7 @@ static void work(void *arg, struct control *control)
 
 	job->ok = wire_join_request_unpack(job->envelope.data, job->envelope.length, &message,
 					   &job->error) &&
-		  join_request_open(message->envelope, job->options->pki->join_encryption_key,
-				    &request, &job->error) &&
+		  open_envelope(job, message->envelope, &request, &job->error) &&
 		  admit(job, control, &request, &job->error);
 	join_request_deinit(&request);
 }
@@ -292,7 +310,7 @@ void join_service_ask(struct join_service *service, struct rpc_call *call, const
 		return;
 	}
 	job = mem_alloc(sizeof *job);
-	job->options = &service->options;
+	job->options = service->options;
 	job->call = rpc_call_id(call);
 	memcpy(job->peer, address, sizeof address);
 	buf_add(&job->envelope, data, length);
@@ -321,6 +339,11 @@ struct join_service *join_service_create(struct loop *loop, struct workers *work
 	service->workers = workers;
 	service->options.pki = pki;
 	return service;
+}
+
+void join_service_set_pki(struct join_service *service, const struct pki_folder *pki)
+{
+	service->options.pki = pki;
 }
 
 void join_service_tell(struct join_service *service, const char *gateway_address,

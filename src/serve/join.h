@@ -25,6 +25,8 @@ struct workers;
 /* `pki` is borrowed. */
 struct join_service *join_service_create(struct loop *loop, struct workers *workers,
 					 const struct pki_folder *pki);
+/* For calls that come from now on; the one before must last until join_service_destroy(). */
+void join_service_set_pki(struct join_service *service, const struct pki_folder *pki);
 /* What nodes are told: "host:port" and the name in the gateway's certificate; both borrowed. Before
  * the first call. */
 void join_service_tell(struct join_service *service, const char *gateway_address,

@@ -116,6 +116,9 @@ const struct route ROUTES[] = {
 	 PAGE | TENANT | ROUTE_QUERY_KEY | ROUTE_QUERY_OBJECT | ROUTE_QUERY_ACTION | FROM | TO,
 	 NONE, "list who changed what, newest first", NULL, "AuditList"},
 
+	{"GET", "/v1/pki", CALL(pki_get), 0, NONE,
+	 "show the pins, the authorities and a change of keys under way", NULL, "Pki"},
+
 	{"GET", "/v1/whoami", CALL(whoami), 0, NONE, "say whose key this is", NULL, "Principal"},
 	{"POST", "/v1/keys", CALL(key_create), 0, NEEDED, "make an API key", "KeyCreate",
 	 "KeyCreated"},

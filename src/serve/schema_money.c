@@ -164,6 +164,47 @@ const struct schema_field SCHEMA_KEY_ROTATE[] = {
 	END,
 };
 
+/* --- pins --- */
+
+#define PINS(field, of)                                                                            \
+	{.name = field, SCHEMA_TEXT, NEEDED, of ": one pin, or two with a comma while keys change",  \
+	 .example = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}
+
+const struct schema_field SCHEMA_PKI_PINS[] = {
+	PINS("caPins", "of the gateway's serving CA"),
+	PINS("encryptionPins", "of the join encryption key"),
+	PINS("signingPins", "of the join signing key"),
+	END,
+};
+
+const struct schema_field SCHEMA_PKI_AUTHORITY[] = {
+	{.name = "authority", SCHEMA_CHOICE, NEEDED, "whom it signs", "serving|node"},
+	{.name = "use", SCHEMA_CHOICE, NEEDED, "when it counts", "current|next|old"},
+	{.name = "pin",
+	 SCHEMA_TEXT,
+	 NEEDED,
+	 "of its key",
+	 .example = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="},
+	{.name = "notBefore", SCHEMA_TIME, NEEDED, "when its certificate begins"},
+	{.name = "notAfter", SCHEMA_TIME, NEEDED, "when it ends"},
+	END,
+};
+
+const struct schema_field SCHEMA_PKI[] = {
+	{.name = "stage",
+	 SCHEMA_CHOICE,
+	 NEEDED,
+	 "whether keys are being changed",
+	 "steady|changing|renewing"},
+	{.name = "pins", SCHEMA_OBJECT, NEEDED, "what nodes are configured with", "PkiPins"},
+	{.name = "authorities", SCHEMA_OBJECT, LIST, "those that count", "PkiAuthority"},
+	{.name = "oldNodesUntil",
+	 SCHEMA_TIME,
+	 0,
+	 "until when certificates of the node CA before are good"},
+	END,
+};
+
 /* --- secrets --- */
 
 #define SECRET_NAME(flags)                                                                         \

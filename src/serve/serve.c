@@ -4,8 +4,8 @@
 #include "pki/cert.h"
 #include "pki/folder.h"
 #include "pki/seal.h"
-#include "rpc/tls.h"
 #include "serve/gateway.h"
+#include "serve/keyring.h"
 #include "serve/listener.h"
 #include "serve/metrics.h"
 #include "serve/openapi.h"
@@ -41,19 +41,17 @@ struct serve {
 	struct serve_handlers handlers;
 	struct opening *opening; /* NULL: done */
 	struct metrics *metrics;
-	struct wall gateway_end; /* of its certificate */
 	struct store *store;
-	struct pki_folder pki;
+	struct keyring *keyring;
 	struct workers *workers;
 	struct join_service *join;
 	struct gateway *gateway;
-	struct rpc_tls *gateway_tls;
 	struct passes *passes;
 	struct listener *listener;
 	struct router router;
 	char *gateway_told; /* HOST:PORT, as nodes are told */
 	char *gateway_name;
-	char *secret_key_file;
+	char *secret_key_file, *pki_folder;
 	char *well_known, *openapi;
 	struct loop_timer *drain_timer, *delay_timer;
 	int drains; /* still to come */
@@ -151,41 +149,36 @@ static bool outbox_end(struct control *control, void *arg, struct error *error)
 static bool load_pki(struct serve *serve, const struct serve_options *options, struct error *error)
 {
 	char path[PATH_SIZE];
-	CLEANUP(buf) struct buf certificate = {0};
-	struct buf key = {0};
-	struct cert_info info;
-	bool done;
 
 	if (!pki_path(options, path, error))
 		return false;
-	if (!pki_folder_load(path, &serve->pki, error)) {
-		if (error->code == ERROR_NOT_FOUND)
-			error_hint(error, "Run 'better-compute serve --init --home %s' first.",
-				   options->home);
-		return false;
+	if (keyring_create(serve->loop, path, options->gateway_name, &serve->keyring, error)) {
+		serve->pki_folder = mem_strdup(path);
+		return true;
 	}
-	done = pki_folder_gateway(&serve->pki, options->gateway_name, clock_wall(), &certificate,
-				  &key, error) &&
-	       cert_read(buf_text(&certificate), certificate.length, &info, error) &&
-	       rpc_tls_server_create(
-		       &(struct rpc_tls_server_options){
-			       .certificate_pem = buf_text(&certificate),
-			       .key_pem = buf_text(&key),
-			       .client_ca_pem = serve->pki.node_ca_pem,
-		       },
-		       &serve->gateway_tls, error);
-	pki_wipe(&key);
-	if (done)
-		serve->gateway_end = info.not_after;
-	return done;
+	if (error->code == ERROR_NOT_FOUND)
+		error_hint(error, "Run 'better-compute serve --init --home %s' first.",
+			   options->home);
+	return false;
+}
+
+static bool add_jwk(json_t *join, const char *field, const struct pki_key *key, struct error *error)
+{
+	CLEANUP(tree) json_t *jwk = NULL;
+	CLEANUP(buf) struct buf text = {0};
+
+	if (!pki_key_to_jwk(key, PKI_USE_ENCRYPTION, false, &text, error) ||
+	    !tree_parse(text.data, text.length, PKI_JWK_MAX, "join key", &jwk, error))
+		return false;
+	tree_set(join, field, json_incref(jwk));
+	return true;
 }
 
 /* The document of JOIN-39. It carries no trust: what is in it is checked against pins. */
-static bool make_well_known(struct serve *serve, const struct serve_options *options,
-			    struct error *error)
+static bool make_well_known(struct serve *serve, struct error *error)
 {
+	const struct pki_folder *pki = keyring_pki(serve->keyring);
 	CLEANUP(tree) json_t *document = json_object();
-	CLEANUP(tree) json_t *jwk = NULL;
 	CLEANUP(buf) struct buf text = {0};
 	json_t *gateway = json_object(), *join = json_object();
 	char url[600], kid[PKI_KEY_ID_SIZE];
@@ -193,22 +186,33 @@ static bool make_well_known(struct serve *serve, const struct serve_options *opt
 	snprintf(url, sizeof url, "https://%.500s", serve->gateway_told);
 	tree_set(document, "version", json_integer(1));
 	tree_set(gateway, "url", tree_string(url));
-	tree_set(gateway, "serverName", tree_string(options->gateway_name));
+	tree_set(gateway, "serverName", tree_string(serve->gateway_name));
 	tree_set(document, "gateway", gateway);
 	tree_set(document, "join", join);
 	tree_set(join, "url", tree_string(url));
-	if (!pki_key_to_jwk(serve->pki.join_encryption_key, PKI_USE_ENCRYPTION, false, &text,
-			    error) ||
-	    !tree_parse(text.data, text.length, PKI_JWK_MAX, "join key", &jwk, error))
+	if (!add_jwk(join, "encryptionJwk", pki->join_encryption_key, error) ||
+	    (pki->next &&
+	     !add_jwk(join, "nextEncryptionJwk", pki->next->join_encryption_key, error)))
 		return false;
-	tree_set(join, "encryptionJwk", json_incref(jwk));
-	pki_key_id(serve->pki.join_signing_key, kid);
+	pki_key_id(pki->join_signing_key, kid);
 	tree_set(join, "signingKid", tree_string(kid));
-	buf_clear(&text);
 	tree_dump_pretty(&text, document);
+	free(serve->well_known); /* answers copy it, on this thread */
 	serve->well_known = buf_take_text(&text);
 	serve->router.well_known = serve->well_known;
 	return true;
+}
+
+/* New connections and new jobs see the new keys; what is there goes on. */
+static void on_keys_changed(void *arg)
+{
+	struct serve *serve = arg;
+	struct error error;
+
+	gateway_set_keys(serve->gateway, keyring_pki(serve->keyring), keyring_tls(serve->keyring));
+	join_service_set_pki(serve->join, keyring_pki(serve->keyring));
+	if (!make_well_known(serve, &error))
+		log_failure(LOG_ERROR, "keys.tell", &error, "the document as it was before");
 }
 
 static void describe_api(struct serve *serve)
@@ -245,11 +249,12 @@ static bool start_gateway(struct serve *serve, const struct serve_options *optio
 	if (!with_control(serve->store, outbox_end, &end, error))
 		return false;
 	serve->gateway_name = mem_strdup(options->gateway_name);
-	serve->join = join_service_create(serve->loop, serve->workers, &serve->pki);
-	serve->gateway =
-		gateway_create(serve->loop, serve->workers, &serve->pki, serve->join, &handlers);
+	serve->join = join_service_create(serve->loop, serve->workers, keyring_pki(serve->keyring));
+	serve->gateway = gateway_create(serve->loop, serve->workers, keyring_pki(serve->keyring),
+					serve->join, &handlers);
 	serve->passes = passes_create(serve->loop, serve->workers, serve->gateway, end);
-	if (!gateway_listen(serve->gateway, options->gateway_listen, serve->gateway_tls, error))
+	if (!gateway_listen(serve->gateway, options->gateway_listen, keyring_tls(serve->keyring),
+			    error))
 		return error_wrap(error, "the gateway");
 	serve->gateway_told =
 		mem_strdup(options->gateway_address ? options->gateway_address
@@ -286,21 +291,22 @@ static void add_metrics(void *arg, struct buf *text)
 	const struct serve *serve = arg;
 	const struct passes_figures passes = passes_figures(serve->passes);
 
-	metrics_add_process(serve->metrics,
-			    &(struct metrics_process){
-				    .state = state_name(serve->router.state),
-				    .streams = gateway_streams(serve->gateway),
-				    .jobs = workers_under_way(serve->workers),
-				    .jobs_max = WORKERS_MAX_JOBS,
-				    .outbox_end = passes.outbox_end,
-				    .passes = passes.ticks,
-				    .failures = passes.failed_ticks,
-				    .serving_ca_end = end_of(serve->pki.serving_ca_pem),
-				    .node_ca_end = end_of(serve->pki.node_ca_pem),
-				    .gateway_end = serve->gateway_end,
-				    .store = serve->store,
-			    },
-			    text);
+	metrics_add_process(
+		serve->metrics,
+		&(struct metrics_process){
+			.state = state_name(serve->router.state),
+			.streams = gateway_streams(serve->gateway),
+			.jobs = workers_under_way(serve->workers),
+			.jobs_max = WORKERS_MAX_JOBS,
+			.outbox_end = passes.outbox_end,
+			.passes = passes.ticks,
+			.failures = passes.failed_ticks,
+			.serving_ca_end = end_of(keyring_pki(serve->keyring)->serving_ca_pem),
+			.node_ca_end = end_of(keyring_pki(serve->keyring)->node_ca_pem),
+			.gateway_end = keyring_gateway_end(serve->keyring),
+			.store = serve->store,
+		},
+		text);
 }
 
 static bool start_api(struct serve *serve, const struct serve_options *options, struct error *error)
@@ -362,17 +368,17 @@ static void failed(struct serve *serve, const struct error *error)
 }
 
 /* Workers read the file when they need it; one that is wrong is told of at once. */
-static bool keep_secrets(struct serve *serve, const struct serve_options *options,
-			 struct error *error)
+static bool tell_files(struct serve *serve, const struct serve_options *options,
+		       struct error *error)
 {
 	CLEANUP(seal_keys) struct seal_keys *keys = NULL;
 
-	if (!options->secret_key_file)
-		return true;
-	if (!seal_keys_load(options->secret_key_file, &keys, error))
-		return false;
-	serve->secret_key_file = mem_strdup(options->secret_key_file);
-	workers_set_secret_key_file(serve->workers, serve->secret_key_file);
+	if (options->secret_key_file) {
+		if (!seal_keys_load(options->secret_key_file, &keys, error))
+			return false;
+		serve->secret_key_file = mem_strdup(options->secret_key_file);
+	}
+	workers_set_files(serve->workers, serve->secret_key_file, serve->pki_folder);
 	return true;
 }
 
@@ -384,9 +390,10 @@ static bool start_rest(struct serve *serve, struct error *error)
 	random_id(replica, "rep", clock_wall());
 	if (!workers_create(serve->loop, serve->store, replica, options->workers, &serve->workers,
 			    error) ||
-	    !keep_secrets(serve, options, error) || !start_gateway(serve, options, error) ||
-	    !make_well_known(serve, options, error))
+	    !tell_files(serve, options, error) || !start_gateway(serve, options, error) ||
+	    !make_well_known(serve, error))
 		return false;
+	keyring_watch(serve->keyring, on_keys_changed, serve);
 	listener_set_workers(serve->listener, serve->workers);
 	serve->router.state = ROUTER_READY;
 	return true;
@@ -533,8 +540,8 @@ void serve_destroy(struct serve *serve)
 	passes_destroy(serve->passes);
 	gateway_destroy(serve->gateway);
 	join_service_destroy(serve->join);
-	rpc_tls_destroy(serve->gateway_tls);
-	pki_folder_deinit(&serve->pki);
+	keyring_destroy(serve->keyring);
+	free(serve->pki_folder);
 	store_destroy(serve->store);
 	metrics_destroy(serve->metrics);
 	free(serve->gateway_told);

@@ -169,12 +169,14 @@ bool workers_create(struct loop *loop, struct store *store, const char *replica,
 	return true;
 }
 
-void workers_set_secret_key_file(struct workers *workers, const char *path)
+void workers_set_files(struct workers *workers, const char *secret_key_file, const char *pki_folder)
 {
 	/* Jobs are taken out under the lock, so each sees it. */
 	pthread_mutex_lock(&workers->lock);
-	for (size_t i = 0; i < workers->count; i++)
-		workers->items[i].control.secret_key_file = path;
+	for (size_t i = 0; i < workers->count; i++) {
+		workers->items[i].control.secret_key_file = secret_key_file;
+		workers->items[i].control.pki_folder = pki_folder;
+	}
 	pthread_mutex_unlock(&workers->lock);
 }
 

@@ -29,8 +29,9 @@ typedef void workers_done_fn(void *context, void *job);
 
 MUST_CHECK bool workers_create(struct loop *loop, struct store *store, const char *replica,
 			       size_t threads, struct workers **ret_workers, struct error *error);
-/* Before the first job: what their controls keep secrets with (control.h); borrowed, NULL: none. */
-void workers_set_secret_key_file(struct workers *workers, const char *path);
+/* Before the first job: files that their controls read (control.h); borrowed, NULL: none. */
+void workers_set_files(struct workers *workers, const char *secret_key_file,
+		       const char *pki_folder);
 /* Waits for what runs. What only waits is done without having been run, so a job says by itself
  * that nothing happened: its result starts as a failure. */
 void workers_destroy(struct workers *workers);

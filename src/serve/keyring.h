@@ -1,0 +1,33 @@
+/*
+ * keyring: the PKI folder as serve uses it, read anew when it changes.
+ *
+ * Owns      the gateway's certificate, which is made when it is absent or near its end, also while
+ *           serve runs; and noticing a change of keys (pki/rotation.h). Connections that are there
+ *           go on under what they were made with.
+ * Keeps     what was read before until the end: jobs on workers may still look at it. A change of
+ *           keys is rare, and small.
+ * Threads   the loop's; folders are read on its workers.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "pki/rotation.h"
+#include "sys/loop.h"
+
+struct keyring;
+struct rpc_tls;
+
+#define KEYRING_LOOK_MS 2000
+
+/* Blocks: at start-up. */
+MUST_CHECK bool keyring_create(struct loop *loop, const char *path, const char *gateway_name,
+			       struct keyring **ret_keyring, struct error *error);
+/* Looks each KEYRING_LOOK_MS; `on_change` is called when there is something new. */
+void keyring_watch(struct keyring *keyring, loop_fn *on_change, void *arg);
+/* After workers_destroy(). Takes NULL. */
+void keyring_destroy(struct keyring *keyring);
+
+/* As of now; good until keyring_destroy(). */
+const struct pki_folder *keyring_pki(const struct keyring *keyring);
+struct rpc_tls *keyring_tls(const struct keyring *keyring);
+struct wall keyring_gateway_end(const struct keyring *keyring); /* of the certificate */
