@@ -18,6 +18,25 @@ const char HELP_EXIT[] =
 	"0 done, 1 failed, 2 wrong usage, 3 refused by a rule (conflict, no capacity), "
 	"4 not reachable, 5 not allowed, 6 changes found (with --exit-code only).";
 
+const struct help_group HELP_GROUPS[] = {
+	{0, "Every command takes:"},
+	{COMMAND_OUTPUT, "Commands that print things take:"},
+	{COMMAND_CHANGES, "Commands that change something take:"},
+	{COMMAND_CREATES, "Commands that make something take:"},
+	{COMMAND_ASKS, "Commands that ask before they do something dangerous take:"},
+	{COMMAND_API, "Commands that speak to the control plane take:"},
+	{0, NULL},
+};
+
+const struct option *help_group_options(const struct help_group *group)
+{
+	const struct option *tables[COMMAND_MAX_TABLES];
+	struct command only = {.flags = group->flag};
+
+	(void)command_tables(&only, tables); /* the group's stands before what everyone takes */
+	return tables[0];
+}
+
 static void summary_line(struct buf *out, const struct command *command)
 {
 	size_t start = out->length;

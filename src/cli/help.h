@@ -9,6 +9,14 @@ extern const char HELP_ABOUT[];   /* one sentence */
 extern const char HELP_CONTEXT[]; /* which control plane is spoken to */
 extern const char HELP_EXIT[];    /* what the exit status says */
 
+/* Options that many commands take, told once. */
+struct help_group {
+	unsigned flag;   /* of enum command_flags; 0: every command's */
+	const char *who; /* "Every command takes:" */
+};
+extern const struct help_group HELP_GROUPS[]; /* ends with one whose `who` is NULL */
+const struct option *help_group_options(const struct help_group *group);
+
 void help_print_daily(const struct command_set *set); /* what people use, for no arguments */
 void help_print_command(const struct command *command);
 

@@ -119,29 +119,13 @@ static void man_command(struct buf *out, const struct command *command)
 	man_lines(out, buf_text(&example));
 }
 
-/* Options that many commands take, once: those of a row that has all flags. */
 static void man_common_options(struct buf *out)
 {
-	static const struct {
-		unsigned flag;
-		const char *who;
-	} GROUPS[] = {
-		{0, "Every command takes:"},
-		{COMMAND_OUTPUT, "Commands that print things take:"},
-		{COMMAND_CHANGES, "Commands that change something take:"},
-		{COMMAND_CREATES, "Commands that make something take:"},
-		{COMMAND_ASKS, "Commands that ask before they do something dangerous take:"},
-		{COMMAND_API, "Commands that speak to the control plane take:"},
-	};
-
 	man_title(out, ".SH", "COMMON OPTIONS");
-	for (size_t i = 0; i < ARRAY_SIZE(GROUPS); i++) {
-		const struct option *tables[COMMAND_MAX_TABLES];
-		struct command only = {.flags = GROUPS[i].flag};
-		(void)command_tables(&only, tables); /* the group's table stands before the rest */
+	for (size_t i = 0; HELP_GROUPS[i].who; i++) {
 		buf_add_text(out, i ? ".PP\n" : "");
-		man_text(out, GROUPS[i].who);
-		man_options(out, tables[0]);
+		man_text(out, HELP_GROUPS[i].who);
+		man_options(out, help_group_options(&HELP_GROUPS[i]));
 	}
 }
 

@@ -20,27 +20,54 @@ static void contents(struct buf *out, const struct command_set *set)
 	}
 }
 
+/* "--dry-run, --exit-code, -o": what it takes besides its own. */
+static void also_takes(struct buf *out, const struct command *command)
+{
+	const char *separator = "[Also](#common-options): ";
+
+	for (size_t i = 1; HELP_GROUPS[i].who; i++) { /* what every command takes goes unsaid */
+		const struct option *row = help_group_options(&HELP_GROUPS[i]);
+		if (!(command->flags & HELP_GROUPS[i].flag))
+			continue;
+		for (; row->name; row++, separator = ", ")
+			buf_printf(out, "%s`--%s`", separator, row->name);
+	}
+	if (*separator == ',')
+		buf_add_text(out, ".\n\n");
+}
+
+static char upper_first(const char *text)
+{
+	return *text >= 'a' && *text <= 'z' ? (char)(*text - 'a' + 'A') : *text;
+}
+
 static void markdown_command(struct buf *out, const struct command *command)
 {
-	const struct option *tables[COMMAND_MAX_TABLES];
-	size_t count = command_tables(command, tables);
-
 	buf_add_text(out, "\n## ");
 	command_name(out, command);
-	buf_printf(out, "\n\n%c%s.%s%s%s\n\n```text\n",
-		   command->summary[0] >= 'a' && command->summary[0] <= 'z'
-			   ? command->summary[0] - 'a' + 'A'
-			   : command->summary[0],
+	buf_printf(out, "\n\n%c%s.%s%s%s\n\n```text\n", upper_first(command->summary),
 		   command->summary + 1,
 		   command->flags & COMMAND_DEFAULT ? " This is what the noun alone means." : "",
 		   command->more ? " " : "", command->more ? command->more : "");
 	help_usage(out, command);
 	buf_add_char(out, '\n');
-	for (size_t i = 0; i < count; i++)
-		options_help(out, tables[i]);
-	buf_add_text(out, "```\n\nExample:\n\n```sh\n");
+	if (command->options)
+		options_help(out, command->options);
+	buf_add_text(out, "```\n\n");
+	also_takes(out, command);
+	buf_add_text(out, "Example:\n\n```sh\n");
 	help_example(out, command, "");
 	buf_add_text(out, "```\n");
+}
+
+static void markdown_groups(struct buf *out)
+{
+	buf_add_text(out, "\n## Common options\n");
+	for (size_t i = 0; HELP_GROUPS[i].who; i++) {
+		buf_printf(out, "\n%s\n\n```text\n", HELP_GROUPS[i].who);
+		options_help(out, help_group_options(&HELP_GROUPS[i]));
+		buf_add_text(out, "```\n");
+	}
 }
 
 void help_markdown(struct buf *out, const struct command_set *set)
@@ -58,6 +85,7 @@ void help_markdown(struct buf *out, const struct command_set *set)
 				markdown_command(out, row);
 		}
 	}
+	markdown_groups(out);
 }
 
 /* --- JSON --- */
