@@ -486,6 +486,10 @@ bool rpc_server_listen_tcp(struct rpc_server *server, const char *address,
 	return true;
 }
 
+void rpc_server_set_tls(struct rpc_server *server UNUSED, struct rpc_tls *tls UNUSED)
+{
+}
+
 void rpc_server_limit_connections(struct rpc_server *server UNUSED, size_t limit UNUSED)
 {
 }
