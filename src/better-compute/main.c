@@ -15,6 +15,5 @@ int main(int argc, char **argv)
 	tables[set.table_count++] = BACKUP_COMMANDS;
 	tables[set.table_count++] = PKI_COMMANDS;
 	tables[set.table_count++] = SECRET_KEY_COMMANDS;
-	tables[set.table_count++] = OPENAPI_COMMANDS;
 	return command_main(&set, argc, argv);
 }

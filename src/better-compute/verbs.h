@@ -14,5 +14,4 @@ extern const struct command UP_COMMANDS[];         /* up.c */
 extern const struct command SERVE_COMMANDS[];      /* serve.c: serve */
 extern const struct command PKI_COMMANDS[];        /* pki.c: pki init, pki show */
 extern const struct command SECRET_KEY_COMMANDS[]; /* secret_key.c */
-extern const struct command OPENAPI_COMMANDS[];    /* openapi.c */
 extern const struct command BACKUP_COMMANDS[];     /* backup.c: backup, restore */

@@ -42,6 +42,22 @@ static bool read_time(const char *text, const char *field, int64_t otherwise, in
 	return true;
 }
 
+static bool check_action(const char *action, struct error *error)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz-";
+	const char *noun = action ? action + strlen("compute:") : "";
+	size_t length;
+
+	if (!action)
+		return true;
+	length = str_starts(action, "compute:") ? strspn(noun, letters) : 0;
+	if (length > 0 && noun[length] == ':' && noun[length + 1] &&
+	    strspn(noun + length + 1, letters) == strlen(noun + length + 1))
+		return true;
+	return error_field(error, "action", "'%.80s' is not of the form compute:pools:patch",
+			   action);
+}
+
 /* Whose rows: the asker's own tenant, or the one an operator names. */
 static bool read_tenant(const struct control_call *call, const char **ret_tenant,
 			struct error *error)
@@ -67,7 +83,7 @@ static bool audit_list(struct store_connection *db, const struct control_call *c
 	    !work_page(call, "aud", &page, error) ||
 	    !read_time(call->from, "from", 0, &from_ms, error) ||
 	    !read_time(call->to, "to", INT64_MAX, &to_ms, error) ||
-	    !read_tenant(call, &tenant, error))
+	    !check_action(call->action, error) || !read_tenant(call, &tenant, error))
 		return false;
 	sql = *object ? BY_OBJECT : *tenant ? BY_TENANT : BY_TIME;
 	if (!store_query(

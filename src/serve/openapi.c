@@ -7,12 +7,14 @@
 
 #include <stdio.h>
 
-#define TEXT_MAX     1024 /* of a text that has no bound of its own */
-#define SAMPLE_ULID  "01jd4z5x9f0123456789abcdef"
-#define SAMPLE_TIME  "2026-11-30T02:00:00.000Z"
-#define ULID_PATTERN "[0-7][0-9a-hjkmnp-tv-z]{25}"
-#define NAME_PATTERN "^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$"
-#define LABEL_PART   "[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+#define TEXT_MAX       1024 /* of a text that has no bound of its own */
+#define SAMPLE_ULID    "01jd4z5x9f0123456789abcdef"
+#define SAMPLE_TIME    "2026-11-30T02:00:00.000Z"
+#define ULID_PATTERN   "[0-7][0-9a-hjkmnp-tv-z]{25}"
+#define NAME_PATTERN   "^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$"
+#define SECRET_PATTERN "^[^\\u0000]+$"
+#define PLAIN_PATTERN  "^[^\\u0000-\\u001f\\u007f]+$"
+#define LABEL_PART     "[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 #define LABEL_DOMAIN                                                                               \
 	"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?){0,3}"
 #define LABEL_RESERVED "((bcd|bc|better-compute)\\.dev|(kubernetes|k8s)\\.io)"
@@ -67,13 +69,17 @@ static json_t *choices(const char *of)
 	return list;
 }
 
-static void set_text_bounds(json_t *schema, const struct schema_field *field)
+/* Who asks gives no control characters; answers may hold what others have said. */
+static void set_text_bounds(json_t *schema, const struct schema_field *field, bool asked)
 {
 	tree_set(schema, "type", text("string"));
 	tree_set(schema, "minLength", json_integer(field->min));
 	tree_set(schema, "maxLength", json_integer(field->max ? field->max : TEXT_MAX));
 	if (field->of)
 		tree_set(schema, "pattern", text(field->of));
+	else if (asked)
+		tree_set(schema, "pattern",
+			 text(field->flags & SCHEMA_SECRET ? SECRET_PATTERN : PLAIN_PATTERN));
 }
 
 static void set_labels(json_t *schema, const struct schema_field *field)
@@ -105,13 +111,13 @@ static void set_labels(json_t *schema, const struct schema_field *field)
 	tree_set(schema, "additionalProperties", values);
 }
 
-static json_t *scalar_schema(const struct schema_field *field)
+static json_t *scalar_schema(const struct schema_field *field, bool asked)
 {
 	json_t *schema = json_object();
 
 	switch (field->kind) {
 	case SCHEMA_TEXT:
-		set_text_bounds(schema, field);
+		set_text_bounds(schema, field, asked);
 		break;
 	case SCHEMA_NAME:
 		tree_set(schema, "type", text("string"));
@@ -121,7 +127,8 @@ static json_t *scalar_schema(const struct schema_field *field)
 		break;
 	case SCHEMA_ID:
 		tree_set(schema, "type", text("string"));
-		tree_set(schema, "pattern", json_sprintf("^%s_" ULID_PATTERN "$", field->of));
+		tree_set(schema, "pattern",
+			 json_sprintf("^%s_" ULID_PATTERN "$", *field->of ? field->of : "[a-z]+"));
 		break;
 	case SCHEMA_TIME:
 		tree_set(schema, "type", text("string"));
@@ -169,7 +176,7 @@ static json_t *scalar_example(const struct schema_field *field)
 	case SCHEMA_NAME:
 		return text(field->example ? field->example : "text");
 	case SCHEMA_ID:
-		return json_sprintf("%s_" SAMPLE_ULID, field->of);
+		return json_sprintf("%s_" SAMPLE_ULID, *field->of ? field->of : "pool");
 	case SCHEMA_TIME:
 		return text(SAMPLE_TIME);
 	case SCHEMA_DURATION:
@@ -202,9 +209,9 @@ static json_t *field_example(const struct schema_field *field)
 	return list;
 }
 
-static json_t *field_schema(const struct schema_field *field)
+static json_t *field_schema(const struct schema_field *field, bool asked)
 {
-	json_t *schema = scalar_schema(field), *list;
+	json_t *schema = scalar_schema(field, asked), *list;
 
 	if (field->flags & SCHEMA_LIST) {
 		list = json_object();
@@ -237,38 +244,22 @@ static json_t *type_example(const struct schema_type *type)
 		return example;
 	}
 	for (const struct schema_field *field = type->fields; field->name; field++) {
-		/* A MIG profile of whole GPUs would be refused. */
-		if (type->rule != SCHEMA_MIG_PROFILES || !str_equal(field->name, "profile"))
+		if (!(field->flags & SCHEMA_ASIDE))
 			tree_set(example, field->name, field_example(field));
 	}
 	return example;
 }
 
-/* JSON Schema of a rule; parsed once a document, it is a constant. */
-static void set_rule(json_t *schema, enum schema_rule rule)
+static void set_rule(json_t *schema, const char *rule)
 {
-	switch (rule) {
-	case SCHEMA_FREE:
-		break;
-	case SCHEMA_SOMETHING:
-		tree_set(schema, "minProperties", json_integer(1));
-		break;
-	case SCHEMA_POOL_PATCH:
-		tree_set(schema, "anyOf",
-			 json_pack("[{s:[s]}, {s:[s]}]", "required", "name", "required", "policy"));
-		break;
-	case SCHEMA_JOIN_FIELDS:
-		tree_set(schema, "dependentRequired",
-			 json_pack("{s:[s,s], s:[s,s], s:[s,s]}", "apiServer", "caCertSha256",
-				   "joinTokenRef", "caCertSha256", "apiServer", "joinTokenRef",
-				   "joinTokenRef", "apiServer", "caCertSha256"));
-		break;
-	case SCHEMA_MIG_PROFILES:
-		tree_set(schema, "if", json_pack("{s:[s]}", "required", "profile"));
-		tree_set(schema, "then",
-			 json_pack("{s:{s:{s:s}}}", "properties", "class", "const", "gpu.mig"));
-		break;
-	}
+	CLEANUP(tree) json_t *parsed = NULL;
+	struct error error;
+
+	if (!rule)
+		return;
+	if (!tree_parse(rule, strlen(rule), TEXT_MAX, "rule", &parsed, &error))
+		abort(); /* a constant of schema.c */
+	json_object_update(schema, parsed);
 }
 
 static json_t *list_schema(const struct schema_type *type)
@@ -296,7 +287,7 @@ static json_t *type_schema(const struct schema_type *type, bool asked)
 	json_t *schema = json_object(), *properties = json_object(), *required = json_array();
 
 	for (const struct schema_field *field = type->fields; field->name; field++) {
-		tree_set(properties, field->name, field_schema(field));
+		tree_set(properties, field->name, field_schema(field, asked));
 		if (field->flags & SCHEMA_REQUIRED)
 			json_array_append_new(required, text(field->name));
 	}
@@ -507,7 +498,7 @@ static json_t *parameter(const struct schema_field *field, const char *in)
 	tree_set(all, "in", text(in));
 	tree_set(all, "description", text(field->help));
 	tree_set(all, "required", json_boolean(str_equal(in, "path")));
-	tree_set(all, "schema", scalar_schema(field));
+	tree_set(all, "schema", scalar_schema(field, true));
 	tree_set(all, "example", scalar_example(field));
 	return all;
 }

@@ -135,6 +135,20 @@ static size_t path_length(const char *target)
 	return strcspn(target, "?");
 }
 
+static bool path_is(const struct request *request, const char *path)
+{
+	return strlen(path) == path_length(request->target) && str_starts(request->target, path);
+}
+
+static const struct route_open *find_open(const struct request *request)
+{
+	for (size_t i = 0; i < ROUTES_OPEN_COUNT; i++) {
+		if (path_is(request, ROUTES_OPEN[i].path))
+			return &ROUTES_OPEN[i];
+	}
+	return NULL;
+}
+
 static struct match find(const struct request *request)
 {
 	struct match match = {0};
@@ -155,6 +169,8 @@ static struct match find(const struct request *request)
 			memcpy(match.id, id, sizeof id);
 		}
 	}
+	if (find_open(request))
+		str_copy(match.allow, sizeof match.allow, "GET");
 	return match;
 }
 
@@ -165,6 +181,53 @@ struct query {
 	char values[ROUTE_PARAMETERS_MAX][QUERY_VALUE];
 	struct control_call *call;
 };
+
+static size_t count_characters(const char *text)
+{
+	size_t count = 0;
+
+	for (; *text; text++)
+		count += ((unsigned char)*text & 0xc0) != 0x80;
+	return count;
+}
+
+/* Of this prefix; "" is any. */
+static bool is_id(const char *value, const char *prefix)
+{
+	char own[ID_SIZE];
+
+	snprintf(own, sizeof own, "%.*s", (int)strspn(value, "abcdefghijklmnopqrstuvwxyz"), value);
+	return id_valid(value, *prefix ? prefix : own);
+}
+
+static bool is_choice(const char *of, const char *value)
+{
+	size_t length = strlen(value);
+
+	for (; *of; of += strcspn(of, "|"), of += *of == '|') {
+		if (strcspn(of, "|") == length && strncmp(of, value, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What the document says of its form; control reads numbers and times itself. */
+static bool check_value(const struct schema_field *field, const char *value, struct error *error)
+{
+	if (value[0] == '\0')
+		return error_field(error, field->name, "must not be empty");
+	if (field->kind == SCHEMA_TEXT && field->max &&
+	    count_characters(value) > (size_t)field->max)
+		return error_field(error, field->name, "has more than %lld characters",
+				   (long long)field->max);
+	if (field->kind == SCHEMA_ID && !is_id(value, field->of))
+		return error_field(error, field->name, "'%.40s' is not an id of the form %s_…",
+				   value, *field->of ? field->of : "pool");
+	if (field->kind == SCHEMA_CHOICE && !is_choice(field->of, value))
+		return error_field(error, field->name, "'%.40s' is unknown, known: %s", value,
+				   field->of);
+	return true;
+}
 
 static bool read_pair(const struct route *route, struct query *query, const char *pair,
 		      size_t length, struct error *error)
@@ -190,7 +253,7 @@ static bool read_pair(const struct route *route, struct query *query, const char
 		if (!decode(pair + name_length, length - name_length, true, value, QUERY_VALUE))
 			return error_field(error, name, "can't be decoded, or is too long");
 		*slot = value;
-		return true;
+		return check_value(&known->field, value, error);
 	}
 	str_copy(unknown, sizeof unknown, name);
 	return error_field(error, unknown, "is no query parameter of this call");
@@ -303,11 +366,6 @@ static bool refuse(const struct request *request, const struct match *match,
 	return false;
 }
 
-static bool path_is(const struct request *request, const char *path)
-{
-	return strlen(path) == path_length(request->target) && str_starts(request->target, path);
-}
-
 static void answer_not_ready(const struct router *router, const struct request *request,
 			     struct response *response)
 {
@@ -344,7 +402,7 @@ bool router_answer_early(const struct router *router, const struct request *requ
 		answer_text(ret_response, 200, JSON_TYPE, router->openapi);
 		return true;
 	}
-	if (reads && (path_is(request, "/readyz") || path_is(request, "/metrics")))
+	if (reads && find_open(request))
 		return false;
 	match = find(request);
 	return refuse(request, &match, ret_response);
@@ -437,16 +495,9 @@ void router_answer(const struct router *router, struct control *control,
 
 void router_label(const struct request *request, const char **ret_method, const char **ret_route)
 {
-	static const char *const paths[] = {"/healthz", "/readyz", "/metrics",
-					    "/.well-known/better-compute", "/v1/openapi.json"};
+	const struct route_open *open = find_open(request);
 	struct match match = find(request);
 
-	*ret_method = match.route ? match.route->method : NULL;
-	*ret_route = match.route ? match.route->path : NULL;
-	for (size_t i = 0; i < ARRAY_SIZE(paths) && !match.route; i++) {
-		if (!path_is(request, paths[i]))
-			continue;
-		*ret_method = "GET";
-		*ret_route = paths[i];
-	}
+	*ret_method = match.route ? match.route->method : open ? "GET" : NULL;
+	*ret_route = match.route ? match.route->path : open ? open->path : NULL;
 }

@@ -228,7 +228,7 @@ static const struct schema_field NODE[] = {
 
 static const struct schema_field DEVICE_NEED[] = {
 	{.name = "class", SCHEMA_CHOICE, NEEDED, "whole GPUs, MIG instances, or shares", "gpu|gpu.mig|gpu.slot"},
-	{.name = "profile", SCHEMA_TEXT, 0, "the MIG profile; any when absent", "^[a-z0-9.+-]+$", 1, 32, 0, "1g.10gb"},
+	{.name = "profile", SCHEMA_TEXT, SCHEMA_ASIDE, "the MIG profile; any when absent", "^[a-z0-9.+-]+$", 1, 32, 0, "1g.10gb"},
 	{.name = "count", SCHEMA_INT, NEEDED, "how many; all entries together at most 1024", NULL, 1, RESERVE_MAX_DEVICES, 0, "8"},
 	END,
 };
@@ -464,6 +464,16 @@ static const struct schema_field ERROR_BODY[] = {
 
 /* --- all of them --- */
 
+/* All three or none. */
+#define JOIN_FIELDS "{\"dependentRequired\":{" \
+	"\"apiServer\":[\"caCertSha256\",\"joinTokenRef\"]," \
+	"\"caCertSha256\":[\"apiServer\",\"joinTokenRef\"]," \
+	"\"joinTokenRef\":[\"apiServer\",\"caCertSha256\"]}}"
+/* Nothing else has profiles. */
+#define MIG_PROFILES "{\"if\":{\"required\":[\"profile\"]}," \
+	"\"then\":{\"properties\":{\"class\":{\"const\":\"gpu.mig\"}}}}"
+
+
 const struct schema_type SCHEMA_TYPES[] = {
 	{.name = "TenantCreate", "a tenant to make", TENANT_CREATE},
 	{.name = "Tenant", "an organisation that owns sites, pools and reservations", TENANT},
@@ -473,10 +483,10 @@ const struct schema_type SCHEMA_TYPES[] = {
 	{.name = "Site", "a place where machines stand", SITE},
 	{.name = "SiteList", "sites, in the order of their making", NULL, "Site"},
 	{.name = "SitePatch", "a change of a site", RENAME},
-	{.name = "KubernetesPolicy", "the cluster of a pool's machines", KUBERNETES, .rule = SCHEMA_JOIN_FIELDS},
+	{.name = "KubernetesPolicy", "the cluster of a pool's machines", KUBERNETES, .rule = JOIN_FIELDS},
 	{.name = "PoolPolicy", "how a pool's machines are used", POOL_POLICY},
 	{.name = "PoolCreate", "a pool to make", POOL_CREATE},
-	{.name = "PoolPatch", "a change of a pool", POOL_PATCH, .rule = SCHEMA_POOL_PATCH},
+	{.name = "PoolPatch", "a change of a pool", POOL_PATCH, .rule = SCHEMA_ONE_OF_TWO("name", "policy")},
 	{.name = "Pool", "machines of one kind that are booked together", POOL},
 	{.name = "PoolList", "pools, in the order of their making", NULL, "Pool"},
 	{.name = "JoinTokenCreate", "a join token to mint", JOIN_TOKEN_CREATE},
@@ -490,7 +500,7 @@ const struct schema_type SCHEMA_TYPES[] = {
 	{.name = "NodeCondition", "trouble of a node", NODE_CONDITION},
 	{.name = "Node", "a machine with GPUs", NODE},
 	{.name = "NodeList", "nodes, in the order of their joining", NULL, "Node"},
-	{.name = "DeviceNeed", "devices of one class", DEVICE_NEED, .rule = SCHEMA_MIG_PROFILES},
+	{.name = "DeviceNeed", "devices of one class", DEVICE_NEED, .rule = MIG_PROFILES},
 	{.name = "Resources", "a share of a host that is asked for", RESOURCES},
 	{.name = "HostShare", "a share of a host that is given", HOST_SHARE},
 	{.name = "ReservationCreate", "a reservation to make", RESERVATION_CREATE},
@@ -499,7 +509,7 @@ const struct schema_type SCHEMA_TYPES[] = {
 	{.name = "ReservationPatch",
 	 "what is to change",
 	 SCHEMA_RESERVATION_PATCH,
-	 .rule = SCHEMA_SOMETHING},
+	 .rule = SCHEMA_NOT_BOTH("duration", "endAt")},
 	{.name = "AllocationDevice", "one device that is given", ALLOCATION_DEVICE},
 	{.name = "Allocation", "what one node gives to a reservation", ALLOCATION},
 	{.name = "DegradedCause", "one thing that is wrong with what is booked", DEGRADED_CAUSE},
@@ -528,7 +538,8 @@ const struct schema_type SCHEMA_TYPES[] = {
 	{.name = "MeterDevice", "what an allocation had of one class", SCHEMA_METER_DEVICE},
 	{.name = "MeterRow", "what one allocation that is over used", SCHEMA_METER_ROW},
 	{.name = "MeterRowList", "allocations in the order of their closing", NULL, "MeterRow"},
-	{.name = "QuotaCreate", "a limit to set", SCHEMA_QUOTA_CREATE},
+	{.name = "QuotaCreate", "a limit to set", SCHEMA_QUOTA_CREATE,
+	 .rule = SCHEMA_ONE_OF_TWO("maxDevices", "gpuHoursPerMonth")},
 	{.name = "QuotaPatch", "a change of a limit", SCHEMA_QUOTA_PATCH, .rule = SCHEMA_SOMETHING},
 	{.name = "QuotaUsed", "what is used of a limit", SCHEMA_QUOTA_USED},
 	{.name = "Quota", "a limit of what a tenant may have", SCHEMA_QUOTA},

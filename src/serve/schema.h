@@ -16,7 +16,7 @@ enum schema_kind {
 	SCHEMA_TEXT, /* `min` to `max` characters (max 0: 1024), without control characters; `of`
 			    is a pattern, or NULL */
 	SCHEMA_NAME, /* as body_name() takes it */
-	SCHEMA_ID,   /* `of` is its prefix */
+	SCHEMA_ID,   /* `of` is its prefix, "" for any */
 	SCHEMA_TIME, /* RFC 3339 */
 	SCHEMA_DURATION, /* "8h"; `of` says the bounds in words */
 	SCHEMA_INT,      /* `min` to `max`; both 0: any that isn't negative */
@@ -33,6 +33,7 @@ enum schema_flag {
 	SCHEMA_FILLED = 4,   /* a list of one at least */
 	SCHEMA_NULLABLE = 8, /* labels: null takes one away */
 	SCHEMA_SECRET = 16,  /* shown once, never again */
+	SCHEMA_ASIDE = 32,   /* not in examples: it doesn't go with the other fields */
 };
 
 struct schema_field {
@@ -46,21 +47,18 @@ struct schema_field {
 	const char *example; /* as text; NULL: made from the kind */
 };
 
-/* JSON Schema that fields can't say by themselves. */
-enum schema_rule {
-	SCHEMA_FREE,
-	SCHEMA_SOMETHING,    /* an empty object says nothing: one field at least */
-	SCHEMA_POOL_PATCH,   /* name or policy, or both */
-	SCHEMA_JOIN_FIELDS,  /* apiServer, caCertSha256 and joinTokenRef: all or none */
-	SCHEMA_MIG_PROFILES, /* `profile` only with class gpu.mig */
-};
+/* JSON Schema of what fields can't say by themselves; it is merged into the type's. */
+#define SCHEMA_SOMETHING "{\"minProperties\":1}" /* an empty object says nothing */
+#define SCHEMA_ONE_OF_TWO(a, b)                                                                    \
+	"{\"anyOf\":[{\"required\":[\"" a "\"]},{\"required\":[\"" b "\"]}]}"
+#define SCHEMA_NOT_BOTH(a, b) "{\"minProperties\":1,\"not\":{\"required\":[\"" a "\",\"" b "\"]}}"
 
 struct schema_type {
 	const char *name;
 	const char *help;
 	const struct schema_field *fields; /* NULL: see `list_of` */
 	const char *list_of;               /* {"items":[…], "nextCursor"?} of this type */
-	enum schema_rule rule;
+	const char *rule;                  /* NULL: none */
 };
 
 extern const struct schema_type SCHEMA_TYPES[];

@@ -33,7 +33,10 @@ const struct schema_field SCHEMA_GANG[] = {
 const struct schema_field SCHEMA_RESERVATION_PATCH[] = {
 	{"duration", SCHEMA_DURATION, 0, "how long it is to be, from its beginning", "1m to 366d",
 	 .example = "10h"},
-	{.name = "endAt", SCHEMA_TIME, 0, "when it is to end; not together with duration"},
+	{.name = "endAt",
+	 SCHEMA_TIME,
+	 SCHEMA_ASIDE,
+	 "when it is to end; not together with duration"},
 	{.name = "startAt", SCHEMA_TIME, 0, "when it is to begin: while it is pending"},
 	END,
 };

@@ -61,6 +61,7 @@ static bool record(const char *name, const struct control_call *call, json_t **r
 	set(seen, "state", call->state);
 	set(seen, "poolId", call->pool_id);
 	set(seen, "after", call->after);
+	set(seen, "action", call->action);
 	set(seen, "request", call->principal->request);
 	if (call->body)
 		tree_set(seen, "body", json_deep_copy(call->body));

@@ -289,18 +289,34 @@ static void test_queries(void **state)
 	static const struct {
 		const char *target, *seen;
 	} cases[] = {
-		{"/v1/reservations?limit=5&cursor=a%2Fb&state=active&poolId=pool_1",
-		 "\"cursor\":\"a/b\",\"limit\":\"5\",\"poolId\":\"pool_1\""},
-		{"/v1/reservations?state=a+b&&", "\"state\":\"a b\""},
-		{"/v1/reservations?limit=", "\"limit\":\"\""},
-		{"/v1/reservations?limit", "\"limit\":\"\""},
+		{"/v1/"
+		 "reservations?limit=5&cursor=a%2Fb&state=active&poolId=pool_"
+		 "01jd4z5x9f0123456789abcdef",
+		 "\"cursor\":\"a/"
+		 "b\",\"limit\":\"5\",\"poolId\":\"pool_01jd4z5x9f0123456789abcdef\""},
+		{"/v1/audit?action=a+b&&", "\"action\":\"a b\""},
 		{"/v1/reservations?", "\"call\":\"reservation_list\""},
 		{"/v1/reservations/rsv%5F1", "\"id\":\"rsv_1\""},
 		{"/v1/events?after=7&limit=2",
 		 "\"after\":\"7\",\"call\":\"event_list\",\"limit\":"},
 	};
 
+	/* What the document says of a parameter is held before the call is made. */
+	static const char *const refused[] = {
+		"/v1/reservations?limit=",      "/v1/reservations?limit",
+		"/v1/reservations?poolId=",     "/v1/reservations?poolId=rsv_1",
+		"/v1/reservations?state=ready", "/v1/reservations?state=placed%7Cactive",
+		"/v1/audit?tenantId=acme",
+	};
+
 	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+		CLEANUP(answer) struct answer answer = ask("GET", refused[i], NULL);
+
+		assert_int_equal(answer.response.status, 400);
+		assert_string_not_equal(error_text(&answer, "field"), "");
+	}
+	assert_int_equal(fake.calls, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		CLEANUP(answer) struct answer answer = ask("GET", cases[i].target, NULL);
 

@@ -73,7 +73,7 @@ static void check_text(const struct schema_field *field, const json_t *json, con
 
 	if (!text)
 		refuse(path, json, "is no text");
-	if (field->kind == SCHEMA_ID && !id_valid(text, field->of))
+	if (field->kind == SCHEMA_ID && *field->of && !id_valid(text, field->of))
 		refuse(path, json, "is no id of its prefix");
 	if (field->kind == SCHEMA_TIME && !timestamp_parse(text, path, &time, &error))
 		refuse(path, json, "is no time");
