@@ -28,6 +28,7 @@ struct postgres_statement {
 struct postgres_connection {
 	struct store_connection base; /* first */
 	PGconn *handle;
+	bool lost; /* to be connected again, also when libpq doesn't know it yet */
 	VEC(struct postgres_statement) statements;
 };
 
@@ -44,6 +45,11 @@ static void ignore_notice(void *argument, const PGresult *result)
 {
 	(void)argument;
 	(void)result;
+}
+
+static bool is_lost(const struct postgres_connection *connection)
+{
+	return connection->lost || PQstatus(connection->handle) != CONNECTION_OK;
 }
 
 /* libpq's messages end in a newline and may have several lines. */
@@ -68,7 +74,10 @@ static bool failure(struct postgres_connection *connection, const PGresult *resu
 	const char *state = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
 	const char *message = result ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : NULL;
 
-	if (PQstatus(connection->handle) != CONNECTION_OK) {
+	/* A failure without a state is libpq's own: the server was lost, whatever the status says. */
+	if (!state)
+		connection->lost = true;
+	if (is_lost(connection)) {
 		connection->base.loss = STORE_LOSS_RACE;
 		return set_message(error, ERROR_UNAVAILABLE, doing,
 				   PQerrorMessage(connection->handle));
@@ -217,32 +226,46 @@ static bool run_plain(struct postgres_connection *connection, const char *sql, c
 /* A server that was restarted is met again here, with nothing prepared any more. */
 static bool revive(struct postgres_connection *connection, struct error *error)
 {
-	if (PQstatus(connection->handle) == CONNECTION_OK)
+	if (!is_lost(connection))
 		return true;
 	forget_statements(connection);
 	PQreset(connection->handle);
+	connection->lost = false;
 	if (PQstatus(connection->handle) != CONNECTION_OK)
 		return set_message(error, ERROR_UNAVAILABLE, "connect to the database",
 				   PQerrorMessage(connection->handle));
 	return run_plain(connection, SESSION_SETTINGS, "set up the session", error);
 }
 
+/*
+ * Nearly every writer takes a number from `counters`, so of two at a time one would lose its race
+ * and do all its work again; with several replicas, again and again. They wait for each other
+ * instead, before their snapshots are taken, which LOCK TABLE alone allows. Readers don't wait.
+ */
+#define READ_TIME   "SELECT (extract(epoch FROM transaction_timestamp()) * 1000)::bigint"
+#define BEGIN_WRITE "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE;"
+
+static const char *begin_sql(const struct store_connection *base, enum store_mode mode)
+{
+	switch (mode) {
+	case STORE_READ:
+		return "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;" READ_TIME;
+	case STORE_WRITE:
+		if (base->store->schema_version == 0) /* there is no table yet */
+			return BEGIN_WRITE READ_TIME;
+		return BEGIN_WRITE "LOCK TABLE counters IN EXCLUSIVE MODE;" READ_TIME;
+	}
+	abort();
+}
+
 static bool postgres_begin(struct store_connection *base, enum store_mode mode,
 			   struct wall *ret_now, struct error *error)
 {
-	static const char *const begin[] = {
-		[STORE_READ] =
-			"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
-			"SELECT (extract(epoch FROM transaction_timestamp()) * 1000)::bigint",
-		[STORE_WRITE] =
-			"BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE;"
-			"SELECT (extract(epoch FROM transaction_timestamp()) * 1000)::bigint",
-	};
 	struct postgres_connection *connection = of(base);
 
 	if (!revive(connection, error))
 		return false;
-	CLEANUP(pg_result) PGresult *result = PQexec(connection->handle, begin[mode]);
+	CLEANUP(pg_result) PGresult *result = PQexec(connection->handle, begin_sql(base, mode));
 
 	if (PQresultStatus(result) != PGRES_TUPLES_OK)
 		return failure(connection, result, "begin", error);
@@ -257,7 +280,7 @@ static bool postgres_commit(struct store_connection *base, struct error *error)
 	if (run_plain(connection, "COMMIT", "commit", error))
 		return true;
 	/* Broken off in the middle of it, nobody knows: running it again might do it twice. */
-	if (PQstatus(connection->handle) != CONNECTION_OK) {
+	if (is_lost(connection)) {
 		base->loss = STORE_LOSS_NONE;
 		error_hint(error, "Look whether it happened before you try again.");
 	}
@@ -268,8 +291,7 @@ static void postgres_rollback(struct store_connection *base)
 {
 	struct postgres_connection *connection = of(base);
 
-	if (PQstatus(connection->handle) == CONNECTION_OK &&
-	    PQtransactionStatus(connection->handle) != PQTRANS_IDLE)
+	if (!is_lost(connection) && PQtransactionStatus(connection->handle) != PQTRANS_IDLE)
 		PQclear(PQexec(connection->handle, "ROLLBACK"));
 }
 

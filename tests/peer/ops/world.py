@@ -410,8 +410,9 @@ class Load:
         self.failures = []          # (seconds, what): calls that nobody answered with 200
         self.made = {}              # id to "reserved" or "released", as it was answered
         self.keys = 0
+        self.broken = []            # why a client gave up: an answer that may not be
         world.loads.append(self)
-        self.threads = [threading.Thread(target=self.client, args=(i,), daemon=True)
+        self.threads = [threading.Thread(target=self.run_client, args=(i,), daemon=True)
                         for i in range(clients)]
         for thread in self.threads:
             thread.start()
@@ -456,6 +457,12 @@ class Load:
             assert time.monotonic() - began < PATIENCE_S, "no answer: " + what
             turn += 1
             time.sleep(0.05)
+
+    def run_client(self, number):
+        try:
+            self.client(number)
+        except Exception as error:
+            self.broken.append(repr(error))
 
     def client(self, number):
         turn = number
