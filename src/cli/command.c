@@ -202,7 +202,7 @@ static int leading_options(int argc, char *const *argv)
 }
 
 static bool read_arguments(struct cli *cli, int argc, char **argv, struct options *ret_options,
-			   struct error *error)
+			   int *ret_words, struct error *error)
 {
 	const struct option *tables[COMMAND_MAX_TABLES];
 	int leading = leading_options(argc, argv), words;
@@ -211,6 +211,7 @@ static bool read_arguments(struct cli *cli, int argc, char **argv, struct option
 
 	if (!command_find(cli->set, argc - leading, argv + leading, &cli->command, &words, error))
 		return false;
+	*ret_words = words;
 	for (int i = 0; i < argc; i++) {
 		if (i < leading || i >= leading + words)
 			rest[count++] = argv[i];
@@ -248,6 +249,7 @@ int command_main(const struct command_set *set, int argc, char **argv)
 	struct cli cli = {.set = set, .now = clock_wall()};
 	CLEANUP(options) struct options options = {0};
 	struct error error = {0};
+	int words;
 	bool ok;
 
 	argc--, argv++;
@@ -259,13 +261,13 @@ int command_main(const struct command_set *set, int argc, char **argv)
 		puts("better-compute " BC_VERSION);
 		return 0;
 	}
-	if (!read_arguments(&cli, argc, argv, &options, &error))
+	if (!read_arguments(&cli, argc, argv, &options, &words, &error))
 		return finish(&cli, false, &error);
 	cli.options = &options;
 	cli.output = read_output(&cli);
 	cli.verbose = options_given(&options, "verbose");
 	if (options_given(&options, "help")) {
-		help_print_command(cli.command);
+		help_print_command(set, cli.command, words == 2 || !cli.command->verb);
 		return 0;
 	}
 	ok = check_operands(cli.command, &options, &error);

@@ -22,5 +22,5 @@ extern const struct command AUDIT_COMMANDS[];       /* audit.c */
 extern const struct command EVENT_COMMANDS[];       /* events.c */
 extern const struct command CONFIG_COMMANDS[];      /* config.c */
 extern const struct command COMPLETION_COMMANDS[];  /* completion.c */
-extern const struct command ABOUT_COMMANDS[];       /* about.c: version */
+extern const struct command ABOUT_COMMANDS[];       /* about.c: version, openapi */
 extern const struct command HELP_COMMANDS[];        /* help.c */

@@ -9,6 +9,7 @@
 #include "cli/view.h"
 
 #define LIVE_TIMEOUT_MS 1000 /* a person waits at the Tab key */
+#define LIVE_MOST       2000 /* a terminal shows no more */
 #define MAX_WORDS       256
 
 static const char BASH[] = "_better_compute() {\n"
@@ -177,12 +178,14 @@ static void offer_live(struct request *request, enum noun_kind kind, bool change
 	struct error ignored; /* no candidates then */
 	size_t index;
 	json_t *item;
+	bool more;
 
 	if (kind == NOUN_NONE || !load_context(request))
 		return;
 	cli->api = api_create(&cli->context);
 	api_set_timeout(cli->api, LIVE_TIMEOUT_MS);
-	if (!api_list(cli->api, noun_get(kind)->path, NULL, &items, &ignored))
+	if (!api_list_some(cli->api, noun_get(kind)->path, NULL, LIVE_MOST, &items, &more,
+			   &ignored))
 		return;
 	json_array_foreach(items, index, item)
 	{

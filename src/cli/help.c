@@ -142,14 +142,6 @@ void help_print_daily(const struct command_set *set)
 	output_text(&text);
 }
 
-void help_print_command(const struct command *command)
-{
-	CLEANUP(buf) struct buf text = {0};
-
-	help_command(&text, command);
-	output_text(&text);
-}
-
 /* The verbs of a noun. */
 static void help_noun(struct buf *out, const struct command_set *set, const char *noun)
 {
@@ -159,7 +151,18 @@ static void help_noun(struct buf *out, const struct command_set *set, const char
 				summary_line(out, row);
 		}
 	}
-	buf_printf(out, "\nOne: better-compute help %s VERB.\n", noun);
+}
+
+void help_print_command(const struct command_set *set, const struct command *command, bool verb)
+{
+	CLEANUP(buf) struct buf text = {0};
+
+	help_command(&text, command);
+	if (!verb) {
+		buf_printf(&text, "\nAll of %s:\n", command->noun);
+		help_noun(&text, set, command->noun);
+	}
+	output_text(&text);
 }
 
 static bool no_such_command(const char *const *words, const struct command *command,
@@ -185,11 +188,13 @@ static bool run_help(struct cli *cli, struct error *error)
 			return false;
 		if (words < (int)cli->options->operand_count)
 			return no_such_command(cli->options->operands, command, error);
-		if (words == 1 && command->verb)
+		if (words == 1 && command->verb) {
 			help_noun(&text, cli->set, command->noun);
-		else
-			help_command(&text, command);
-		output_text(&text);
+			buf_printf(&text, "\nOne: better-compute help %s VERB.\n", command->noun);
+			output_text(&text);
+		} else {
+			help_print_command(cli->set, command, true);
+		}
 		return true;
 	}
 	if (format && str_equal(format, "man"))

@@ -18,7 +18,8 @@ extern const struct help_group HELP_GROUPS[]; /* ends with one whose `who` is NU
 const struct option *help_group_options(const struct help_group *group);
 
 void help_print_daily(const struct command_set *set); /* what people use, for no arguments */
-void help_print_command(const struct command *command);
+/* Without a `verb` typed: what the noun alone means, and its other verbs. */
+void help_print_command(const struct command_set *set, const struct command *command, bool verb);
 
 void help_daily(struct buf *out, const struct command_set *set);
 void help_all(struct buf *out, const struct command_set *set);

@@ -8,6 +8,9 @@
 #define MIN_PREFIX  4 /* characters of an id proper that may stand for it */
 #define MATCH_SHOWN 4 /* ids listed for an ambiguous text */
 
+#define NODES_LOOKED_AT 100 /* for a remark about them */
+#define NODES_NOTED     3
+
 static const char *item_name(const struct noun *noun, const json_t *item)
 {
 	return noun->name_key ? view_text(item, noun->name_key) : NULL;
@@ -211,27 +214,34 @@ const char *noun_view_name(struct noun_view *view, enum noun_kind kind, const js
 	return name ? name : id;
 }
 
+static void note_simulated(const json_t *node)
+{
+	const char *reason = view_text(node, "simulatedReason");
+	CLEANUP(free) char *text = mem_strdup(reason ? reason : "no reason given");
+
+	table_sanitize(text);
+	output_note("the %zu GPUs of %s are simulated: %s",
+		    json_array_size(json_object_get(node, "gpus")), view_text(node, "id"), text);
+}
+
 void noun_note_simulated(struct cli *cli, json_t *nodes)
 {
 	CLEANUP(tree) json_t *read = NULL;
 	struct error ignored; /* a remark isn't worth failing for */
-	size_t index;
+	size_t index, count = 0;
 	json_t *item;
+	bool more;
 
-	if (!nodes && api_list(cli->api, noun_get(NOUN_NODE)->path, NULL, &read, &ignored))
+	if (!nodes && api_list_some(cli->api, noun_get(NOUN_NODE)->path, NULL, NODES_LOOKED_AT,
+				    &read, &more, &ignored))
 		nodes = read;
 	json_array_foreach(nodes, index, item)
 	{
-		const char *reason = view_text(item, "simulatedReason");
-		CLEANUP(free) char *text = NULL;
-		if (!json_is_true(json_object_get(item, "simulated")))
-			continue;
-		text = mem_strdup(reason ? reason : "no reason given");
-		table_sanitize(text);
-		output_note("the %zu GPUs of %s are simulated: %s",
-			    json_array_size(json_object_get(item, "gpus")), view_text(item, "id"),
-			    text);
+		if (json_is_true(json_object_get(item, "simulated")) && count++ < NODES_NOTED)
+			note_simulated(item);
 	}
+	if (count > NODES_NOTED)
+		output_note("so are those of %zu more nodes", count - NODES_NOTED);
 }
 
 bool noun_list(struct cli *cli, enum noun_kind kind, const char *query, struct error *error)

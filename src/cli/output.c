@@ -127,11 +127,19 @@ void output_yaml(struct buf *out, const json_t *value)
 	yaml_value(out, value, 0);
 }
 
-static void print_json(const json_t *value)
+void output_json(struct buf *out, const json_t *value)
 {
 	CLEANUP(free) char *text = json_dumps(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
 
-	puts(text ? text : "null");
+	buf_printf(out, "%s\n", text ? text : "null");
+}
+
+static void print_json(const json_t *value)
+{
+	CLEANUP(buf) struct buf text = {0};
+
+	output_json(&text, value);
+	output_text(&text);
 }
 
 static void print_yaml(const json_t *value)

@@ -19,6 +19,9 @@ void output_table(const struct cli *cli, const struct table *table);
 bool output_raw(const struct cli *cli, const json_t *object);
 bool output_raw_list(const struct cli *cli, json_t *items);
 
+/* Indented JSON and a newline; "null" for NULL. Pure. */
+void output_json(struct buf *out, const json_t *value);
+
 /* JSON as YAML: block style, strings quoted unless they are plainly words. Pure. */
 void output_yaml(struct buf *out, const json_t *value);
 

@@ -124,6 +124,23 @@ static void add_times(struct cli *cli, struct page *page, const json_t *item, bo
 	page_line(page, "made", view_when(arena, item, "createdAt", cli->now));
 }
 
+/* Each node once, in the order of the allocations. */
+static void add_nodes(struct page *page, const json_t *allocations)
+{
+	CLEANUP(buf) struct buf nodes = {0};
+	size_t index;
+	json_t *item;
+
+	json_array_foreach(allocations, index, item)
+	{
+		const char *id = view_text(item, "nodeId");
+		if (!id || (nodes.length && strstr(buf_text(&nodes), id)))
+			continue;
+		buf_printf(&nodes, "%s%s", nodes.length ? ", " : "", id);
+	}
+	page_line(page, "nodes", nodes.length ? buf_text(&nodes) : NULL);
+}
+
 static void add_place(struct cli *cli, struct page *page, const json_t *item)
 {
 	const json_t *gang = json_object_get(item, "gang");
@@ -133,7 +150,7 @@ static void add_place(struct cli *cli, struct page *page, const json_t *item)
 	if (same)
 		page_linef(page, "together", "all %lld nodes in one %s",
 			   (long long)view_number(gang, "nodes"), same);
-	page_line(page, "nodes", view_nodes(&cli->arena, item));
+	add_nodes(page, json_object_get(item, "allocations"));
 	add_name(cli, page, NOUN_POOL, "pool", item, "poolId");
 	add_name(cli, page, NOUN_TENANT, "tenant", item, "tenantId");
 }

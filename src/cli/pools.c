@@ -149,11 +149,12 @@ static bool archive(struct cli *cli, struct error *error)
 	if (!noun_fetch(cli, NOUN_POOL, cli->options->operands[0], &pool, error))
 		return false;
 	const char *id = view_text(pool, "id");
+	long long nodes = (long long)view_number(pool, "nodes");
 	const char *booked = verb_count(cli, NOUN_RESERVATION, "poolId", id);
 	const char *question = arena_printf(
 		&cli->arena,
-		"archiving pool '%s' ends new reservations on its %lld nodes for good; %s live",
-		view_text(pool, "name"), (long long)view_number(pool, "nodes"),
+		"archiving pool '%s' ends new reservations on its %lld node%s for good; %s live",
+		view_text(pool, "name"), nodes, nodes == 1 ? "" : "s",
 		booked ? arena_printf(&cli->arena, "%s still", booked) : "no reservation is");
 	return verb_confirm(cli, question, error) && verb_act(cli, id, "archive", NULL, error);
 }
