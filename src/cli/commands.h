@@ -20,6 +20,7 @@ extern const struct command SECRET_COMMANDS[];      /* secrets.c */
 extern const struct command USAGE_COMMANDS[];       /* usage.c: usage, meter */
 extern const struct command AUDIT_COMMANDS[];       /* audit.c */
 extern const struct command EVENT_COMMANDS[];       /* events.c */
+extern const struct command PKI_STATUS_COMMANDS[];  /* pki.c */
 extern const struct command CONFIG_COMMANDS[];      /* config.c */
 extern const struct command COMPLETION_COMMANDS[];  /* completion.c */
 extern const struct command ABOUT_COMMANDS[];       /* about.c: version, openapi */

@@ -70,11 +70,22 @@ static void offer(const struct request *request, const char *candidate, const ch
 	printf("%s%s%s%s\n", request->before, candidate, about[0] ? "\t" : "", about);
 }
 
+/* Is it the first row of its noun? The verbs of one noun may stand in two tables. */
+static bool first_of_noun(const struct command_set *set, const struct command *command)
+{
+	for (size_t i = 0; i < set->table_count; i++) {
+		for (const struct command *row = set->tables[i]; row->noun; row++) {
+			if (str_equal(row->noun, command->noun))
+				return row == command;
+		}
+	}
+	return false;
+}
+
 /* The first words of commands, or the second words of a noun; each once. */
 static void offer_commands(const struct request *request, const char *noun)
 {
 	const struct command_set *set = request->cli->set;
-	const char *last = "";
 
 	for (size_t i = 0; i < set->table_count; i++) {
 		for (const struct command *row = set->tables[i]; row->noun; row++) {
@@ -82,9 +93,8 @@ static void offer_commands(const struct request *request, const char *noun)
 				continue;
 			if (noun && row->verb && str_equal(row->noun, noun))
 				offer(request, row->verb, row->summary);
-			if (!noun && !str_equal(row->noun, last))
+			if (!noun && first_of_noun(set, row))
 				offer(request, row->noun, row->summary);
-			last = row->noun;
 		}
 	}
 }

@@ -390,6 +390,20 @@ static void test_reading_reservations(void **state)
 	check_rows(state, rows, ARRAY_SIZE(rows));
 }
 
+static void test_pki(void **state)
+{
+	static const struct row rows[] = {
+		{"pki status",
+		 {OK("{\"stage\":\"steady\",\"pins\":{\"caPins\":\"sha256/a\"},\"authorities\":["
+		     "{\"authority\":\"serving\",\"use\":\"current\",\"pin\":\"sha256/a\"}]}")},
+		 {"GET /v1/pki "},
+		 .out = "stage    steady\nca_pins  sha256/a\n\nAUTHORITY  USE"},
+		{"completion words -- pki s", {OK("{}")}, {NULL}, .out = "status\t"},
+	};
+
+	check_rows(state, rows, ARRAY_SIZE(rows));
+}
+
 /* Exit statuses as the help tells them. */
 static void test_exit_statuses(void **state)
 {
@@ -537,6 +551,7 @@ int main(void)
 		cmocka_unit_test(test_quotas_usage_audit),
 		cmocka_unit_test(test_reservations),
 		cmocka_unit_test(test_reading_reservations),
+		cmocka_unit_test(test_pki),
 		cmocka_unit_test(test_exit_statuses),
 		cmocka_unit_test(test_completion),
 		cmocka_unit_test(test_files_written),
