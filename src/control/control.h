@@ -145,6 +145,8 @@ MUST_CHECK bool control_node_identify(struct control *control, const char *node,
  * A stream's life: hello (gives its epoch), then reports and heartbeats with that epoch, in the
  * stream's order and one at a time per node, then gone. A newer hello, on any replica, makes the
  * older epoch void: everything said with it is answered CONFLICT and the stream is to be closed.
+ * Newer is what the node opened later, not what is heard later: a hello that was held up on its
+ * way, of a stream that has ended meanwhile, is answered CONFLICT too and changes nothing.
  */
 struct control_hello {
 	const char *node; /* from the certificate */
@@ -154,6 +156,7 @@ struct control_hello {
 	const char *lineage;     /* of the node's stored Spec, "" when it has none */
 	int64_t spec_generation; /* of the stored Spec */
 	int64_t last_sequence;
+	int64_t opened_ms; /* the stream, by the clock of `boot_id`; 0: not said */
 };
 
 struct control_welcome {

@@ -116,7 +116,10 @@ static const char *const VERSION_1[] = {
 	"epoch BIGINT NOT NULL, "
 	"replica TEXT COLLATE \"C\" NOT NULL, "
 	"connected BIGINT NOT NULL, "
-	"seen_ms BIGINT NOT NULL)",
+	"seen_ms BIGINT NOT NULL, "
+	"boot_id TEXT COLLATE \"C\" NOT NULL, "
+	"opened_ms BIGINT NOT NULL, "
+	"ended_boot_id TEXT COLLATE \"C\" NOT NULL)",
 
 	"CREATE TABLE node_conditions ( "
 	"node TEXT COLLATE \"C\" NOT NULL REFERENCES nodes (id), "

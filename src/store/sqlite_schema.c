@@ -114,7 +114,10 @@ static const char *const VERSION_1[] = {
 	"epoch INTEGER NOT NULL, "
 	"replica TEXT NOT NULL, "
 	"connected INTEGER NOT NULL, "
-	"seen_ms INTEGER NOT NULL) STRICT",
+	"seen_ms INTEGER NOT NULL, "
+	"boot_id TEXT NOT NULL, "
+	"opened_ms INTEGER NOT NULL, "
+	"ended_boot_id TEXT NOT NULL) STRICT",
 
 	"CREATE TABLE node_conditions ( "
 	"node TEXT NOT NULL REFERENCES nodes (id), "

@@ -28,17 +28,10 @@ struct said {
 	uint64_t hash;
 };
 
-/* What a node that says Hello calls its highest number; one that lost its disk starts lower. */
-struct hello {
-	int64_t last_sequence, at_ms;
-};
-#define HELLO_FRESH_MS 5000
-
 static struct {
 	struct used_list pods, holds;
 	VEC(char *) released; /* allocations */
 	VEC(struct said) said;
-	VEC(struct hello) hellos;
 	int64_t acknowledged;
 	int64_t generation; /* the newest Spec that was sent */
 } seen;
@@ -55,7 +48,6 @@ void invariants_end(void)
 	vec_deinit(&seen.pods);
 	vec_deinit(&seen.holds);
 	vec_deinit(&seen.said);
-	vec_deinit(&seen.hellos);
 	seen.acknowledged = seen.generation = 0;
 }
 
@@ -215,8 +207,6 @@ static void up_check(const uint8_t *data, size_t length)
 		sim_broken("the node sends what can't be read: %s", error.what);
 		return;
 	}
-	if (message->body_case == BETTERCOMPUTE__V1__UP__BODY_HELLO)
-		*vec_push(&seen.hellos) = (struct hello){message->hello->last_sequence, sim.now_ms};
 	if (message->body_case != BETTERCOMPUTE__V1__UP__BODY_REPORT)
 		return;
 	const Bettercompute__V1__Report *report = message->report;
@@ -230,19 +220,10 @@ static void up_check(const uint8_t *data, size_t length)
 		released_check(report->released->allocation);
 }
 
-static bool hello_said(int64_t last_sequence)
-{
-	vec_each (&seen.hellos, const struct hello *hello)
-		if (hello->last_sequence == last_sequence &&
-		    sim.now_ms - hello->at_ms < HELLO_FRESH_MS)
-			return true;
-	return false;
-}
-
 static void welcome_check(int64_t acknowledged)
 {
 	sim_trace("welcome, acknowledged %lld", (long long)acknowledged);
-	if (acknowledged < seen.acknowledged && !hello_said(acknowledged))
+	if (acknowledged < seen.acknowledged)
 		sim_broken("report %lld was acknowledged and is not any more: only %lld is",
 			   (long long)seen.acknowledged, (long long)acknowledged);
 	seen.acknowledged = acknowledged;

@@ -83,6 +83,81 @@ static void test_newer_hello_makes_the_older_stream_void(void **state)
 	world_disconnect(&other);
 }
 
+/* A Hello as its stream says it, on this replica: the epoch, or 0 when a newer stream has the place. */
+static int64_t say_hello(struct control *control, const char *node, const char *boot_id,
+			 int64_t opened_ms, int64_t last_sequence)
+{
+	const char *const capabilities[] = {"kubernetes-binding", "assignment-limits"};
+	const struct control_hello hello = {
+		.node = node,
+		.boot_id = boot_id,
+		.version = "0.1.0",
+		.hostname = "gpu-node",
+		.capabilities = capabilities,
+		.capabilities_count = last_sequence > 0 ? ARRAY_SIZE(capabilities) : 0,
+		.lineage = "",
+		.last_sequence = last_sequence,
+		.opened_ms = opened_ms,
+	};
+	struct control_welcome welcome;
+	struct error error;
+
+	if (control_node_hello(control, &hello, &welcome, &error)) {
+		assert_int_equal(welcome.acknowledged, last_sequence);
+		return welcome.epoch;
+	}
+	expect_error(false, &error, ERROR_CONFLICT, "newer stream");
+	return 0;
+}
+
+/* A Hello may be held up until the node's next stream is open, here or on another replica: it takes
+ * nothing from that one, and no number that is acknowledged comes to be open again.
+ * proves: GW-25 GW-27 */
+static void test_a_late_hello_changes_nothing(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	struct control_report report = {.kind = CONTROL_REPORT_CONDITIONS};
+	struct control_report_result result;
+	struct control other;
+	struct error error;
+	json_t *labels;
+
+	world_ready(world, &node, 1);
+	world_connect(world, "replica-2", &other);
+	node.epoch = say_hello(&world->control, node.id, "boot-1", 2000, node.sequence);
+	report.node = node.id;
+	report.epoch = node.epoch;
+	report.sequence = node.sequence + 1;
+	expect_ok(control_node_report(&world->control, &report, &result, &error), &error);
+
+	assert_int_equal(say_hello(&world->control, node.id, "boot-1", 1000, 0), 0);
+	assert_int_equal(say_hello(&other, node.id, "boot-1", 1000, 0), 0);
+	assert_int_equal(say_hello(&other, node.id, "boot-1", 2000, 0), 0);
+	expect_ok(control_node_report(&world->control, &report, &result, &error), &error);
+	assert_int_equal(result.acknowledged, report.sequence);
+	expect_ok(control_node_heartbeat(&world->control, node.id, node.epoch, 0, &error), &error);
+	labels = json_object_get(world_call(world, control_node_get, node.id, NULL), "labels");
+	assert_int_equal(json_object_size(labels), 2);
+
+	/* What was opened later counts, with whatever number: this node has lost its records. */
+	assert_int_equal(say_hello(&other, node.id, "boot-1", 2001, 0), node.epoch + 1);
+	/* A boot's clock begins anew, and a boot that ended is over. */
+	assert_int_equal(say_hello(&other, node.id, "boot-2", 5, 0), node.epoch + 2);
+	assert_int_equal(say_hello(&world->control, node.id, "boot-1", 3000, 0), 0);
+	assert_int_equal(say_hello(&world->control, node.id, "boot-2", 4, 0), 0);
+	/* Unless nobody has spoken for so long that nothing can be on its way any more: a machine
+	 * that was put back to an earlier moment has its old clock. */
+	database_advance(119999);
+	assert_int_equal(say_hello(&world->control, node.id, "boot-2", 4, 0), 0);
+	database_advance(1);
+	assert_int_equal(say_hello(&world->control, node.id, "boot-2", 4, 0), node.epoch + 3);
+	/* An older bcd doesn't say: the one heard last counts. */
+	assert_int_equal(say_hello(&other, node.id, "boot-2", 0, 0), node.epoch + 4);
+	assert_int_equal(say_hello(&other, node.id, "boot-2", 0, 0), node.epoch + 5);
+	world_disconnect(&other);
+}
+
 /* proves: GW-27 GW-28 RES-48 */
 static void test_silent_node_is_unreachable_and_its_conditions_stale(void **state)
 {
@@ -439,6 +514,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		WORLD_TEST(test_node_goes_from_joining_to_ready),
 		WORLD_TEST(test_newer_hello_makes_the_older_stream_void),
+		WORLD_TEST(test_a_late_hello_changes_nothing),
 		WORLD_TEST(test_silent_node_is_unreachable_and_its_conditions_stale),
 		WORLD_TEST(test_conditions_are_recorded_and_published_once_a_change),
 		WORLD_TEST(test_unknown_condition_is_logged_once),
