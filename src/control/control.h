@@ -339,12 +339,15 @@ void control_outbox_deinit(struct control_outbox *outbox);
  */
 MUST_CHECK bool control_tick(struct control *control, struct error *error);
 
-/* Leader work of others: takes or renews the lease for `ttl_ms`. *ret_fence grows with each new
- * holder and is 0 when somebody else holds it. */
-MUST_CHECK bool control_lease_take(struct control *control, const char *name, int64_t ttl_ms,
-				   int64_t *ret_fence, struct error *error);
+/*
+ * Takes or keeps the lead, which control_tick() needs: call it every CONTROL_LEAD_MS. A leader that
+ * is not heard of for CONTROL_LEASE_MS has lost it, so another one leads within 5 s.
+ */
+#define CONTROL_LEAD_MS  1000
+#define CONTROL_LEASE_MS 3500
+MUST_CHECK bool control_lead(struct control *control, bool *ret_leads, struct error *error);
 /* Gives it up, so that the next one need not wait. */
-MUST_CHECK bool control_lease_drop(struct control *control, const char *name, struct error *error);
+MUST_CHECK bool control_resign(struct control *control, struct error *error);
 
 /* For readiness: the database answers. */
 MUST_CHECK bool control_ping(struct control *control, struct error *error);

@@ -287,19 +287,20 @@ void serve_drain(struct serve *serve, loop_fn *fn, void *arg)
 {
 	serve->on_drained = fn;
 	serve->drained_arg = arg;
-	serve->drains = 2;
+	serve->drains = 3;
 	serve->drain_timer = loop_timer_create(serve->loop, on_drain_timeout, serve);
 	loop_timer_start(serve->drain_timer, SERVE_DRAIN_MS);
 	listener_drain(serve->listener, on_one_drained, serve);
 	gateway_drain(serve->gateway, on_one_drained, serve);
+	passes_drain(serve->passes, on_one_drained, serve);
 }
 
 void serve_destroy(struct serve *serve)
 {
 	if (!serve)
 		return;
-	loop_timer_destroy(serve->drain_timer);
 	workers_destroy(serve->workers); /* first: its jobs come back to what follows */
+	loop_timer_destroy(serve->drain_timer);
 	listener_destroy(serve->listener);
 	passes_destroy(serve->passes);
 	gateway_destroy(serve->gateway);

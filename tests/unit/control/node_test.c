@@ -463,32 +463,6 @@ static void test_outbox_tells_every_replica(void **state)
 	world_disconnect(&other);
 }
 
-static void test_one_replica_leads_until_its_lease_ends(void **state)
-{
-	struct world *world = *state;
-	struct control other;
-	int64_t mine, theirs;
-	struct error error;
-
-	world_connect(world, "replica-2", &other);
-	expect_ok(control_lease_take(&world->control, "x", 10000, &mine, &error), &error);
-	assert_int_equal(mine, 1);
-	expect_ok(control_lease_take(&other, "x", 10000, &theirs, &error), &error);
-	assert_int_equal(theirs, 0);
-	database_advance(9999);
-	expect_ok(control_lease_take(&world->control, "x", 10000, &mine, &error), &error);
-	assert_int_equal(mine, 1);
-	database_advance(10000);
-	expect_ok(control_lease_take(&other, "x", 10000, &theirs, &error), &error);
-	assert_int_equal(theirs, 2);
-	expect_ok(control_lease_take(&world->control, "x", 10000, &mine, &error), &error);
-	assert_int_equal(mine, 0);
-	expect_ok(control_lease_drop(&other, "x", &error), &error);
-	expect_ok(control_lease_take(&world->control, "x", 10000, &mine, &error), &error);
-	assert_int_equal(mine, 3);
-	world_disconnect(&other);
-}
-
 /* A change of the pool's API is a new Spec for each of its nodes. */
 static void test_policy_reaches_the_nodes(void **state)
 {
@@ -525,7 +499,6 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_old_bcd_never_gets_what_it_does_not_know),
 		WORLD_TEST(test_conditions_keep_work_away),
 		WORLD_TEST(test_outbox_tells_every_replica),
-		WORLD_TEST(test_one_replica_leads_until_its_lease_ends),
 		WORLD_TEST(test_policy_reaches_the_nodes),
 	};
 

@@ -247,6 +247,21 @@ void control_outbox_deinit(struct control_outbox *outbox)
 	vec_deinit(outbox);
 }
 
+bool control_lead(struct control *control, bool *ret_leads, struct error *error)
+{
+	(void)control, (void)error;
+	fake.leads++;
+	*ret_leads = !fake.other_leads;
+	return true;
+}
+
+bool control_resign(struct control *control, struct error *error)
+{
+	(void)control, (void)error;
+	fake.resigned_after = fake.ticks;
+	return true;
+}
+
 bool control_tick(struct control *control, struct error *error)
 {
 	(void)control, (void)error;
