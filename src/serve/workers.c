@@ -212,8 +212,3 @@ bool workers_submit(struct workers *workers, workers_work_fn *work, workers_done
 		loop_defer_arm(workers->defer);
 	return true;
 }
-
-size_t workers_under_way(const struct workers *workers)
-{
-	return workers->under_way;
-}

@@ -36,4 +36,3 @@ void workers_destroy(struct workers *workers);
 /* False, and nothing is taken, when WORKERS_MAX_JOBS are under way or the workers are stopping. */
 MUST_CHECK bool workers_submit(struct workers *workers, workers_work_fn *work,
 			       workers_done_fn *done, void *context, void *job);
-size_t workers_under_way(const struct workers *workers);

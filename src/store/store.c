@@ -377,11 +377,6 @@ int store_schema_version(const struct store *store)
 	return store->schema_version;
 }
 
-const char *store_lineage(const struct store *store)
-{
-	return store->lineage;
-}
-
 const char *store_connection_lineage(const struct store_connection *connection)
 {
 	return connection->store->lineage;

@@ -78,7 +78,6 @@ struct wall store_now(const struct store_connection *connection);
 /* Who this database is: an id, made with it. Restoring a backup gives it a new one, so that
  * numbers handed out before are not compared with numbers handed out after. */
 #define STORE_LINEAGE_SIZE 40
-const char *store_lineage(const struct store *store);
 const char *store_connection_lineage(const struct store_connection *connection);
 
 /* --- statements; only inside a body --- */
