@@ -188,7 +188,7 @@ static void step_releases(struct durable_steps *steps, const struct node *node,
 }
 
 static void step_reports(struct durable_steps *steps, const struct node *node,
-			 const struct reports *reports)
+			 struct reports *reports)
 {
 	CLEANUP(buf) struct buf text = {0};
 

@@ -289,6 +289,97 @@ static void test_the_record_has_an_end(void **state)
 	world_deinit(&world);
 }
 
+/* A hold of many slots, which nobody has to have. */
+static void add_large_hold(struct holds *holds, int number, int devices)
+{
+	struct hold *hold = vec_push(holds);
+
+	snprintf(hold->allocation, sizeof hold->allocation, "alc_%026d", number);
+	str_copy(hold->binding, sizeof hold->binding, OFFER_BINDING);
+	for (int i = 0; i < devices; i++) {
+		struct hold_device *device = vec_push(&hold->devices);
+
+		device->atom = (struct atom){.class = ATOM_SLOT, .slot = (uint16_t)(i % 512)};
+		device->atom.gpu.bytes[0] = (uint8_t)number;
+		device->atom.gpu.bytes[1] = (uint8_t)(i / 512);
+		str_copy(device->visible, sizeof device->visible,
+			 "GPU-00000000-0000-0000-0000-000000000000");
+	}
+}
+
+/* A record that couldn't be read again would claim the whole node: what doesn't fit stays bound, and
+ * what is only named as withdrawn is named again.
+ * proves: REL-46 */
+static void test_the_record_stays_readable(void **state)
+{
+	struct world world;
+	struct releases back = {0};
+	struct buf text = {0};
+	struct error error;
+	size_t released, named;
+
+	(void)state;
+	world_init(&world);
+	for (int i = 0; i < 8; i++)
+		add_large_hold(&world.holds, i, HOLDS_MAX_DEVICES);
+	decide(&world);
+	released = world.plan.releases.count;
+	assert_in_range(released, 2, 7);
+	for (size_t i = 0; i < released; i++)
+		releases_add(&world.releases, world.plan.releases.items[i],
+			     (struct wall){4102444800000}, (struct mono){INT64_MAX}, "boot");
+	for (int i = 0; i < SPEC_MAX_WITHDRAWN; i++)
+		snprintf(vec_push(&world.spec.withdrawn)->allocation, ID_SIZE, "alc_%026d",
+			 1000 + i);
+	named = releases_add_withdrawn(&world.releases, &world.spec, &world.holds,
+				       (struct wall){4102444800000}, (struct mono){INT64_MAX},
+				       "ffffffff-ffff-ffff-ffff-ffffffffffff")
+			? world.releases.entries.count - released
+			: 0;
+	assert_in_range(named, 1, SPEC_MAX_WITHDRAWN - 1);
+	releases_format(&world.releases, &text);
+	assert_in_range(text.length, RELEASES_MAX_FILE * 9 / 10, RELEASES_MAX_FILE);
+	expect_ok(releases_parse(buf_text(&text), text.length, &back, &error), &error);
+	releases_deinit(&back);
+	buf_deinit(&text);
+	decide(&world); /* what is recorded already needs no room */
+	assert_int_equal(world.plan.releases.count, released);
+	world_deinit(&world);
+}
+
+static void add_node(struct hold_nodes *nodes)
+{
+	struct hold_node *node = vec_push(nodes);
+
+	str_copy(node->path, sizeof node->path, "/dev/nvidia-caps/nvidia-cap1234");
+	str_copy(node->host_path, sizeof node->host_path, node->path);
+	node->type = 'c';
+	node->major = node->minor = UINT32_MAX;
+}
+
+/* proves: DP-54 */
+static void test_a_spec_that_could_not_be_read_is_not_written(void **state)
+{
+	CLEANUP(buf) struct buf text = {0};
+	struct holds holds = {0};
+	struct hold *hold;
+	size_t each = 0; /* nodes of a device */
+
+	(void)state;
+	add_large_hold(&holds, 1, HOLDS_MAX_DEVICES);
+	hold = &holds.items[0];
+	for (; holds_fit_file(hold); each++)
+		for (size_t i = 0; i < hold->devices.count; i++)
+			add_node(&hold->devices.items[i].nodes);
+	assert_in_range(each, 2, 4);
+	for (size_t i = 0; !holds_fit_file(hold); i += 64)
+		for (size_t k = i; k < i + 64; k++)
+			vec_remove(&hold->devices.items[k].nodes, 0);
+	holds_format(hold, &text); /* as the shell writes it */
+	assert_in_range(text.length, HOLDS_MAX_FILE * 3 / 4, HOLDS_MAX_FILE);
+	holds_deinit(&holds);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -301,6 +392,8 @@ int main(void)
 		cmocka_unit_test(test_live_holds_outlive_the_marker),
 		cmocka_unit_test(test_bound_again_with_the_same_devices),
 		cmocka_unit_test(test_the_record_has_an_end),
+		cmocka_unit_test(test_the_record_stays_readable),
+		cmocka_unit_test(test_a_spec_that_could_not_be_read_is_not_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

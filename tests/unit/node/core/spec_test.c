@@ -116,6 +116,50 @@ static void test_refuses_what_it_could_not_store(void **state)
 		     "generation");
 }
 
+/* A Spec that no restart could read again isn't taken. */
+static void test_refuses_what_it_could_not_read_again(void **state)
+{
+	static char ids[64][ID_SIZE];
+	static Bettercompute__V1__Assignment assignments[64], *list[64];
+	static Bettercompute__V1__AssignedDevice *devices[HOLDS_MAX_DEVICES];
+	struct message message;
+	CLEANUP(spec) struct spec spec = {0}, back = {0};
+	CLEANUP(buf) struct buf text = {0};
+	struct error error;
+	size_t most = 1;
+
+	(void)state;
+	message_init(&message, 1);
+	for (size_t i = 0; i < HOLDS_MAX_DEVICES; i++)
+		devices[i] = &message.devices[0];
+	for (size_t i = 0; i < ARRAY_SIZE(list); i++) {
+		snprintf(ids[i], ID_SIZE, "alc_%026zu", i);
+		assignments[i] = message.assignments[0];
+		assignments[i].allocation = ids[i];
+		assignments[i].devices = devices;
+		assignments[i].n_devices = HOLDS_MAX_DEVICES;
+		list[i] = &assignments[i];
+	}
+	message.spec.assignments = list;
+	message.spec.n_assignments = ARRAY_SIZE(list);
+	expect_error(spec_from_message(&message.spec, &spec, &error), &error,
+		     ERROR_RESOURCES_EXHAUSTED, "spec.json would have");
+	for (size_t step = 16; step > 0; step /= 2) {
+		message.spec.n_assignments = most + step;
+		if (!spec_from_message(&message.spec, &back, &error))
+			continue;
+		most += step;
+		spec_deinit(&back);
+		back = (struct spec){0};
+	}
+	message.spec.n_assignments = most;
+	expect_ok(spec_from_message(&message.spec, &spec, &error), &error);
+	for (size_t i = 0; i < spec.assignments.count; i++)
+		memset(spec.assignments.items[i].failed, 'x', SPEC_REASON_SIZE - 1);
+	spec_format(&spec, &text);
+	expect_ok(spec_parse(buf_text(&text), text.length, &back, &error), &error);
+}
+
 /* proves: GW-26 */
 static void test_which_spec_counts(void **state)
 {
@@ -137,6 +181,7 @@ int main(void)
 		cmocka_unit_test(test_record_comes_back),
 		cmocka_unit_test(test_one_bad_assignment_harms_no_other),
 		cmocka_unit_test(test_refuses_what_it_could_not_store),
+		cmocka_unit_test(test_refuses_what_it_could_not_read_again),
 		cmocka_unit_test(test_which_spec_counts),
 	};
 
