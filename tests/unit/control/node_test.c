@@ -286,45 +286,63 @@ static void test_node_without_its_records_begins_again(void **state)
 			 1);
 }
 
+/* proves: RES-13 */
 static void test_wrong_inventory_is_refused_whole_and_shown(void **state)
 {
+	static const struct {
+		const char *uuid, *gpu, *atom, *class;
+		int lo, hi, vcpus;
+		const char *why;
+	} wrong[] = {
+		{"ffff", "ffff", "gpu/ffff", "gpu", 0, 1025, 0, "[0, 1025) is no part"},
+		{"ffff", "ffff", "gpu/ffff", "gpu", 1024, 1024, 0, "[1024, 1024) is no part"},
+		{"ffff", "ffff", "gpu/ffff", "gpu", -1, 1024, 0, "[-1, 1024) is no part"},
+		{"ffff", "ffff", "gpu/ffff", "gpu", 0, 512, 0, "less than a whole GPU"},
+		{"ffff", "ffff", "gpu/ffff", "gpu", 1, 1024, 0, "less than a whole GPU"},
+		{"ffff", "ffff", "gpu/ffff", "gpu.whole", 0, 1024, 0, "unknown class"},
+		{"ffff", "eeee", "gpu/eeee", "gpu", 0, 1024, 0, "isn't listed"},
+		{"ffff", "ffff", "ffff", "gpu", 0, 1024, 0, "is no gpu of GPU 'ffff'"},
+		{"ffff", "ffff", "gpu/ffffffff", "gpu", 0, 1024, 0, "is no gpu of GPU"},
+		{"ffff", "ffff", "gpu/ffff/s1", "gpu", 0, 1024, 0, "is no gpu of GPU"},
+		{"ffff", "ffff", "gpu/ffff", "gpu.slot", 0, 256, 0, "is no gpu.slot of GPU"},
+		{"ffff", "ffff", "gpu/ffffa/s1", "gpu.slot", 0, 256, 0, "is no gpu.slot of GPU"},
+		{"ffff", "ffff", "gpu/ffff/s1", "gpu.mig", 0, 256, 0, "is no gpu.mig of GPU"},
+		{"FFFF\n", "ffff", "gpu/ffff", "gpu", 0, 1024, 0, "is no GPU's uuid"},
+		{"ffff", "ffff", "gpu/ffff", "gpu", 0, 1024, -1, "negative vCPUs"},
+	};
 	struct world *world = *state;
 	struct world_node node;
-	struct control_gpu gpu = {.uuid = "ffff", .model = "H100", .pci = "", .health = {true, ""}};
-	struct control_atom good = {.atom = "gpu/ffff",
-				    .class = "gpu",
-				    .gpu = "ffff",
-				    .profile = "",
-				    .visible_device = "GPU-ffff",
-				    .leaf_hi = 1024,
-				    .health = {true, ""}};
-	struct control_report report = {.kind = CONTROL_REPORT_INVENTORY};
 	json_t *seen;
 
 	world_ready(world, &node, 2);
-	for (int i = 0; i < 7; i++) {
-		struct control_atom atom = good;
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		struct control_gpu gpu = {
+			.uuid = wrong[i].uuid, .model = "H100", .pci = "", .health = {true, ""}};
+		struct control_atom atom = {
+			.atom = wrong[i].atom,
+			.class = wrong[i].class,
+			.gpu = wrong[i].gpu,
+			.profile = "",
+			.visible_device = "GPU-ffff",
+			.leaf_lo = wrong[i].lo,
+			.leaf_hi = wrong[i].hi,
+			.health = {true, ""},
+		};
+		struct control_report report = {
+			.kind = CONTROL_REPORT_INVENTORY,
+			.inventory = {.vcpus = wrong[i].vcpus,
+				      .gpus = &gpu,
+				      .gpus_count = 1,
+				      .atoms = &atom,
+				      .atoms_count = 1},
+		};
 
-		report.inventory = (struct control_inventory){
-			.gpus = &gpu, .gpus_count = 1, .atoms = &atom, .atoms_count = 1};
-		gpu.uuid = "ffff";
-		if (i == 0)
-			atom.leaf_hi = 1025;
-		else if (i == 1)
-			atom.leaf_lo = 1024;
-		else if (i == 2)
-			atom.class = "gpu.whole";
-		else if (i == 3)
-			atom.gpu = "eeee", atom.atom = "gpu/eeee";
-		else if (i == 4)
-			atom.atom = "ffff";
-		else if (i == 5)
-			gpu.uuid = "FFFF\n";
-		else
-			report.inventory.vcpus = -1;
 		world_report(world, &node, report);
 		seen = world_call(world, control_node_get, node.id, NULL);
 		assert_string_equal(world_text(seen, "conditions.0.type"), "InventoryRefused");
+		if (!strstr(world_text(seen, "conditions.0.message"), wrong[i].why))
+			fail_msg("%s: not '%s'", world_text(seen, "conditions.0.message"),
+				 wrong[i].why);
 		assert_int_equal(json_array_size(json_object_get(seen, "gpus")), 2);
 		assert_int_equal(json_array_size(json_object_get(seen, "devices")), 2);
 	}
