@@ -116,6 +116,44 @@ static void test_refuses_what_it_could_not_store(void **state)
 		     "generation");
 }
 
+/* proves: GW-26 */
+static void test_withdrawn_comes_with_the_message(void **state)
+{
+	static char *names[SPEC_MAX_WITHDRAWN + 1];
+	static char ids[SPEC_MAX_WITHDRAWN + 1][ID_SIZE];
+	struct message message;
+	struct spec spec = {0};
+	struct error error;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		snprintf(ids[i], ID_SIZE, "alc_%026zu", i);
+		names[i] = ids[i];
+	}
+	message_init(&message, 1);
+	message.spec.withdrawn = names;
+	message.spec.n_withdrawn = 2;
+	expect_ok(spec_from_message(&message.spec, &spec, &error), &error);
+	assert_int_equal(spec.withdrawn.count, 2);
+	assert_string_equal(spec.withdrawn.items[1].allocation, ids[1]);
+	assert_int_equal(spec.assignments.count, 1);
+	spec_deinit(&spec);
+	spec = (struct spec){0};
+	/* what is too many comes in a later Spec */
+	message.spec.n_withdrawn = ARRAY_SIZE(names);
+	expect_ok(spec_from_message(&message.spec, &spec, &error), &error);
+	assert_int_equal(spec.withdrawn.count, SPEC_MAX_WITHDRAWN);
+	spec_deinit(&spec);
+	spec = (struct spec){0};
+	message.spec.n_withdrawn = 2;
+	names[1] = message_text("../../etc/passwd");
+	expect_error(spec_from_message(&message.spec, &spec, &error), &error, ERROR_INVALID_INPUT,
+		     "is no allocation");
+	names[1] = message_text(ALC_A); /* which is assigned */
+	expect_error(spec_from_message(&message.spec, &spec, &error), &error, ERROR_INVALID_INPUT,
+		     "is wanted too");
+}
+
 /* A Spec that no restart could read again isn't taken. */
 static void test_refuses_what_it_could_not_read_again(void **state)
 {
@@ -181,6 +219,7 @@ int main(void)
 		cmocka_unit_test(test_record_comes_back),
 		cmocka_unit_test(test_one_bad_assignment_harms_no_other),
 		cmocka_unit_test(test_refuses_what_it_could_not_store),
+		cmocka_unit_test(test_withdrawn_comes_with_the_message),
 		cmocka_unit_test(test_refuses_what_it_could_not_read_again),
 		cmocka_unit_test(test_which_spec_counts),
 	};
