@@ -57,6 +57,20 @@ static void write_config(void **state)
 		  &error);
 }
 
+/* An answer that nobody got is said to be lost, by every verb that prints one. */
+static void test_a_full_disk_behind_stdout(void **state)
+{
+	struct run it;
+
+	write_config(state);
+	run(&it, "--version 2>&1 >/dev/full; exit $?; :");
+	expect(&it, 1, "error: write to stdout: No space left on device");
+	run(&it, "status --help 2>&1 >/dev/full; exit $?; :");
+	expect(&it, 1, "write to stdout: No space left");
+	run(&it, "sim --help 2>&1 >/dev/full; exit $?; :");
+	expect(&it, 1, "look before you try again");
+}
+
 /* proves: DOC-1 */
 static void test_version_and_help(void **state UNUSED)
 {
@@ -267,6 +281,7 @@ int main(int argc, char **argv)
 #define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, folder_make, folder_remove)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_version_and_help),
+		WITH_FOLDER(test_a_full_disk_behind_stdout),
 		WITH_FOLDER(test_configuration_that_is_wrong),
 		WITH_FOLDER(test_sim),
 		WITH_FOLDER(test_status_is_a_liveness_probe),
