@@ -184,19 +184,31 @@ static int64_t busy_until(const char *state, int64_t to_ms, int64_t now_ms)
 	return str_equal(state, "releasing") || to_ms <= now_ms ? INT64_MAX : to_ms;
 }
 
-/* By GPU and not by node: a card that moved, or a machine that joined twice, is the same card. */
+/* By GPU and not by node: a card that moved, or a machine that joined twice, is the same card. What
+ * couldn't be bound just now rests; a share of the host that wasn't there is no device's fault. */
 static bool load_busy(struct store_connection *db, const char *pool, struct placing_view *view,
 		      struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
+	int64_t now_ms = store_now(db).ms;
 	CLEANUP(free) size_t *counts = NULL;
 
 	if (!store_query(db,
 			 "SELECT g.node, b.gpu, b.leaf_lo, b.leaf_hi, b.from_ms, b.to_ms, a.state "
 			 "FROM bookings b JOIN allocations a ON a.id = b.allocation "
 			 "JOIN gpus g ON g.uuid = b.gpu JOIN nodes n ON n.id = g.node "
-			 "WHERE n.pool = $1 ORDER BY g.node, b.gpu, b.from_ms",
-			 STORE_PARAMS(store_text(pool)), &rows, error))
+			 "WHERE n.pool = $1 "
+			 "UNION ALL "
+			 "SELECT a.node, t.gpu, t.leaf_lo, t.leaf_hi, a.released_ms, "
+			 "a.released_ms + $3, a.state FROM allocations a "
+			 "JOIN allocation_devices d ON d.allocation = a.id "
+			 "JOIN atoms t ON t.node = a.node AND t.atom = d.atom "
+			 "JOIN nodes n ON n.id = a.node "
+			 "WHERE n.pool = $1 AND a.state = 'failed' AND a.released_ms > $2 AND "
+			 "a.end_reason <> 'resources-exhausted' ORDER BY 1, 2, 5",
+			 STORE_PARAMS(store_text(pool), store_int(now_ms - PLACING_REST_MS),
+				      store_int(PLACING_REST_MS)),
+			 &rows, error))
 		return false;
 	counts = count_by_node(view, &rows);
 	for (size_t i = 0; i < view->count; i++)
@@ -213,7 +225,7 @@ static bool load_busy(struct store_connection *db, const char *pool, struct plac
 			.leaf_hi = (int)store_get_int(&rows, i, 3),
 			.from_ms = store_get_int(&rows, i, 4),
 			.to_ms = busy_until(store_get_text(&rows, i, 6), store_get_int(&rows, i, 5),
-					    store_now(db).ms),
+					    now_ms),
 		};
 	}
 	return true;
@@ -252,6 +264,15 @@ static bool load_uses(struct store_connection *db, const char *pool, struct plac
 	return true;
 }
 
+static int64_t refused_for(int64_t failures)
+{
+	int64_t ms = PLACING_REFUSED_MS;
+
+	while (--failures > 0 && ms < PLACING_REFUSED_MAX_MS)
+		ms *= 2;
+	return ms < PLACING_REFUSED_MAX_MS ? ms : PLACING_REFUSED_MAX_MS;
+}
+
 static bool load_refusals(struct store_connection *db, const char *reservation,
 			  struct placing_view *view, struct error *error)
 {
@@ -260,17 +281,17 @@ static bool load_refusals(struct store_connection *db, const char *reservation,
 	if (!reservation)
 		return true;
 	if (!store_query(db,
-			 "SELECT DISTINCT node FROM allocations WHERE reservation = $1 AND state = "
-			 "'failed' AND released_ms > $2",
-			 STORE_PARAMS(store_text(reservation),
-				      store_int(store_now(db).ms - PLACING_REFUSED_MS)),
-			 &rows, error))
+			 "SELECT node, count(*), max(released_ms) FROM allocations WHERE "
+			 "reservation = $1 AND state = 'failed' GROUP BY node",
+			 STORE_PARAMS(store_text(reservation)), &rows, error))
 		return false;
 	for (size_t i = 0; i < rows.count; i++) {
 		struct placement_node *node = find_node(view, store_get_text(&rows, i, 0));
+		int64_t until_ms =
+			store_get_int(&rows, i, 2) + refused_for(store_get_int(&rows, i, 1));
 
 		if (node)
-			node->refused = true;
+			node->refused = until_ms > store_now(db).ms;
 	}
 	return true;
 }

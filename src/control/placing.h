@@ -6,8 +6,13 @@
 #include "control/core/reserve_request.h"
 #include "control/pools.h"
 
-/* A node that failed a reservation isn't asked again for so long. */
-#define PLACING_REFUSED_MS ((int64_t)5 * 60 * 1000)
+/* A node that failed a reservation isn't asked again for so long: twice as long each time. */
+#define PLACING_REFUSED_MS     ((int64_t)5 * 60 * 1000)
+#define PLACING_REFUSED_MAX_MS ((int64_t)60 * 60 * 1000)
+
+/* Devices that couldn't be bound are offered to nobody for so long: what was in the way of one
+ * reservation is in the way of the next. */
+#define PLACING_REST_MS ((int64_t)60 * 1000)
 
 struct placing_view {
 	struct arena arena;

@@ -10,6 +10,8 @@
 #define DAY_MS              ((int64_t)24 * 60 * 60 * 1000)
 #define OUTBOX_KEPT_MS      ((int64_t)60 * 60 * 1000)
 #define EVENTS_KEPT_MS      (30 * DAY_MS)
+#define FAILED_KEPT_MS      (30 * DAY_MS) /* allocations that were never bound */
+#define AUDIT_KEPT_MS       (400 * DAY_MS)
 #define IDEMPOTENCY_KEPT_MS (7 * DAY_MS)
 #define MAX_ITEMS_A_PASS    1000
 
@@ -201,6 +203,14 @@ static bool forget_body(struct store_connection *db, void *argument, struct erro
 			  STORE_PARAMS(store_int(now_ms - OUTBOX_KEPT_MS)), error) &&
 	       store_exec(db, "DELETE FROM events WHERE at_ms < $1",
 			  STORE_PARAMS(store_int(now_ms - EVENTS_KEPT_MS)), error) &&
+	       store_exec(db, "DELETE FROM audit WHERE at_ms < $1",
+			  STORE_PARAMS(store_int(now_ms - AUDIT_KEPT_MS)), error) &&
+	       store_exec(db,
+			  "DELETE FROM allocation_devices WHERE allocation IN (SELECT id FROM "
+			  "allocations WHERE state = 'failed' AND released_ms < $1)",
+			  STORE_PARAMS(store_int(now_ms - FAILED_KEPT_MS)), error) &&
+	       store_exec(db, "DELETE FROM allocations WHERE state = 'failed' AND released_ms < $1",
+			  STORE_PARAMS(store_int(now_ms - FAILED_KEPT_MS)), error) &&
 	       store_exec(db,
 			  "DELETE FROM idempotency WHERE created_ms < $1 AND (object IN (SELECT id "
 			  "FROM reservations WHERE state NOT IN ('pending', 'placed', 'active', "
