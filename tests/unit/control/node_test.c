@@ -355,6 +355,35 @@ static void test_wrong_inventory_is_refused_whole_and_shown(void **state)
 	assert_int_equal(json_array_size(json_object_get(seen, "conditions")), 0);
 }
 
+/* A card that fell off the bus is still booked, and shows.
+ * proves: RES-39 */
+static void test_booked_devices_that_are_gone_are_listed(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	const char *allocation;
+	json_t *reservation, *seen;
+
+	world_ready(world, &node, 2);
+	reservation = world_reserve(world, 2);
+	allocation = world_text(reservation, "allocations.0.id");
+	world_bind(world, &node, allocation);
+	node.gpus = 1;
+	world_inventory(world, &node);
+	seen = world_call(world, control_node_get, node.id, NULL);
+	assert_int_equal(json_array_size(json_object_get(seen, "gpus")), 1);
+	assert_int_equal(json_array_size(json_object_get(seen, "devices")), 2);
+	assert_false(world_has(seen, "devices.0.cause"));
+	assert_string_equal(world_text(seen, "devices.1.cause"), "gone");
+	assert_string_equal(world_text(seen, "devices.1.gpu"), node.uuids[1]);
+	assert_string_equal(world_text(seen, "devices.1.allocationId"), allocation);
+	node.gpus = 2;
+	world_inventory(world, &node);
+	seen = world_call(world, control_node_get, node.id, NULL);
+	assert_int_equal(json_array_size(json_object_get(seen, "devices")), 2);
+	assert_false(world_has(seen, "devices.1.cause"));
+}
+
 static void test_bytes_that_are_no_text_are_cleaned_and_cut(void **state)
 {
 	struct world *world = *state;
@@ -513,6 +542,7 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_report_sent_again_has_its_effect_once),
 		WORLD_TEST(test_node_without_its_records_begins_again),
 		WORLD_TEST(test_wrong_inventory_is_refused_whole_and_shown),
+		WORLD_TEST(test_booked_devices_that_are_gone_are_listed),
 		WORLD_TEST(test_bytes_that_are_no_text_are_cleaned_and_cut),
 		WORLD_TEST(test_old_bcd_never_gets_what_it_does_not_know),
 		WORLD_TEST(test_conditions_keep_work_away),

@@ -196,6 +196,16 @@ static void check_until(const char *config, int status)
 	fail_msg("status %d, not %d", it.status, status);
 }
 
+/* The number that the line with `what` begins with. */
+static long number_before(const char *text, const char *what)
+{
+	const char *at = strstr(text, what);
+
+	while (at > text && at[-1] != '\n')
+		at--;
+	return strtol(at, NULL, 10);
+}
+
 /* proves: DOC-2 DOC-3 DOC-25 DOC-26 DP-37 */
 static void test_status_is_a_liveness_probe(void **state)
 {
@@ -238,6 +248,7 @@ static void test_status_is_a_liveness_probe(void **state)
 	check_until(config, 1);
 	run(&it, "status --config '%s'", config);
 	expect(&it, 0, "XID 79");
+	assert_int_equal(number_before(it.text, "XID 79"), 3); /* as `bcd sim` counts them */
 	run(&it, "sim set --config '%s' 3 xid=none", config);
 	check_until(config, 0);
 	assert_int_equal(unlink(folder_path(state, "gpus.toml")), 0);
