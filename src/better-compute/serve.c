@@ -42,9 +42,6 @@ static bool read_database(struct cli *cli, const char **ret_url, struct error *e
 	const char *path = options_text(cli->options, "database-file");
 	CLEANUP(buf) struct buf content = {0};
 
-	if (url && path)
-		return error_set(error, ERROR_INVALID_INPUT,
-				 "--database and --database-file exclude each other");
 	*ret_url = url;
 	if (url)
 		return check_no_password(url, error);
@@ -83,10 +80,11 @@ static bool read_options(struct cli *cli, struct serve_options *ret_options, str
 		.tls_key_file = options_text(cli->options, "tls-key"),
 	};
 
-	if (!options.tls_certificate_file != !options.tls_key_file)
-		return error_set(error, ERROR_INVALID_INPUT,
-				 "--tls-cert and --tls-key need each other");
-	if (!read_database(cli, &options.database, error))
+	if (!options_need(cli->options, "tls-cert", "tls-key", error) ||
+	    !options_need(cli->options, "tls-key", "tls-cert", error) ||
+	    !options_need(cli->options, "key-out", "init", error) ||
+	    !options_exclude(cli->options, "database", "database-file", error) ||
+	    !read_database(cli, &options.database, error))
 		return false;
 	options.gateway_address = gateway_address(cli);
 	*ret_options = options;
@@ -211,8 +209,6 @@ static bool serve(struct cli *cli, struct error *error)
 		return false;
 	if (options_given(cli->options, "init"))
 		return init(cli, &options, error);
-	if (options_given(cli->options, "key-out"))
-		return error_set(error, ERROR_INVALID_INPUT, "--key-out needs --init");
 	return run_serve(cli, &options, error);
 }
 

@@ -248,6 +248,21 @@ int64_t options_number(const struct options *options, const char *name, int64_t 
 	return value->text ? value->number : otherwise;
 }
 
+bool options_need(const struct options *options, const char *name, const char *other,
+		  struct error *error)
+{
+	return !options_given(options, name) || options_given(options, other) ||
+	       error_set(error, ERROR_INVALID_INPUT, "--%s needs --%s", name, other);
+}
+
+bool options_exclude(const struct options *options, const char *name, const char *other,
+		     struct error *error)
+{
+	return !options_given(options, name) || !options_given(options, other) ||
+	       error_set(error, ERROR_INVALID_INPUT, "--%s and --%s exclude each other", name,
+			 other);
+}
+
 void options_help(struct buf *out, const struct option *table)
 {
 	for (const struct option *row = table; row && row->name; row++) {
