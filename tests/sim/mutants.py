@@ -55,9 +55,9 @@ MUTANTS = [
      "\tnode->write.spec = spec;\n"),
 ]
 
-# Until it is caught: some seeds, every crash point of the story, a database that goes back, more seeds.
-RUNS = [["--seeds", "60", "--steps", "100"], ["--story"], ["--seeds", "100", "--steps", "100", "--restores"],
-        ["--seeds", "600", "--start", "61", "--steps", "100"]]
+# Until it is caught: some seeds, a worse world, every crash point of the story, more seeds.
+RUNS = [["--seeds", "60", "--steps", "100"], ["--seeds", "100", "--steps", "100", "--restores", "--sockets"],
+        ["--story"], ["--seeds", "600", "--start", "61", "--steps", "100"]]
 
 
 def compile_command(build, source):

@@ -484,6 +484,8 @@ static void on_op(void *arg UNUSED)
 	}
 	if (world.options.restores && sim_below(10) == 0)
 		database_goes_back();
+	else if (world.options.sockets && sim_below(3) == 0)
+		socket_vanishes();
 	else
 		something_happens();
 	sim_schedule(NULL, (int64_t)sim_below(OP_EVERY_MS), on_op, NULL);

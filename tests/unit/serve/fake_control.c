@@ -158,6 +158,7 @@ bool control_node_hello(struct control *control, const struct control_hello *hel
 {
 	(void)control;
 	str_copy(fake.last_node, sizeof fake.last_node, hello->node);
+	fake.last_opened_ms = hello->opened_ms;
 	if (!answer(fake.hello_code, "this node is retired", error))
 		return false;
 	*ret_welcome = (struct control_welcome){

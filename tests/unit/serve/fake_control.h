@@ -30,6 +30,7 @@ struct fake {
 	int resigned_after; /* so many ticks; 0: it did not */
 	int64_t last_sequence, gone_epoch, last_after;
 	char last_node[ID_SIZE];
+	int64_t last_opened_ms; /* of a hello */
 	enum control_report_kind last_kind;
 	char last_token[128];
 	char *last_call; /* JSON: {call, id, body, limit, …} */
