@@ -77,7 +77,6 @@ extern const struct store_driver store_sqlite;
 extern const struct store_driver store_postgres;
 
 /* The two schemas grow together: one version, two texts. */
-#define STORE_MIGRATIONS 1
 extern const struct store_migration store_sqlite_migrations[STORE_MIGRATIONS];
 extern const struct store_migration store_postgres_migrations[STORE_MIGRATIONS];
 

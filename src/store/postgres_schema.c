@@ -116,10 +116,7 @@ static const char *const VERSION_1[] = {
 	"epoch BIGINT NOT NULL, "
 	"replica TEXT COLLATE \"C\" NOT NULL, "
 	"connected BIGINT NOT NULL, "
-	"seen_ms BIGINT NOT NULL, "
-	"boot_id TEXT COLLATE \"C\" NOT NULL, "
-	"opened_ms BIGINT NOT NULL, "
-	"ended_boot_id TEXT COLLATE \"C\" NOT NULL)",
+	"seen_ms BIGINT NOT NULL)",
 
 	"CREATE TABLE node_conditions ( "
 	"node TEXT COLLATE \"C\" NOT NULL REFERENCES nodes (id), "
@@ -280,8 +277,17 @@ static const char *const VERSION_1[] = {
 	"INSERT INTO counters (name, value) VALUES ('outbox', 0), ('events', 0)",
 	NULL,
 };
+
+/* Which Hello is the newest (gateway.md). */
+static const char *const VERSION_2[] = {
+	"ALTER TABLE node_streams ADD COLUMN boot_id TEXT COLLATE \"C\" NOT NULL DEFAULT ''",
+	"ALTER TABLE node_streams ADD COLUMN opened_ms BIGINT NOT NULL DEFAULT 0",
+	"ALTER TABLE node_streams ADD COLUMN ended_boot_id TEXT COLLATE \"C\" NOT NULL DEFAULT ''",
+	NULL,
+};
 /* clang-format on */
 
 const struct store_migration store_postgres_migrations[STORE_MIGRATIONS] = {
 	{"first", VERSION_1},
+	{"streams", VERSION_2},
 };

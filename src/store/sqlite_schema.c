@@ -114,10 +114,7 @@ static const char *const VERSION_1[] = {
 	"epoch INTEGER NOT NULL, "
 	"replica TEXT NOT NULL, "
 	"connected INTEGER NOT NULL, "
-	"seen_ms INTEGER NOT NULL, "
-	"boot_id TEXT NOT NULL, "
-	"opened_ms INTEGER NOT NULL, "
-	"ended_boot_id TEXT NOT NULL) STRICT",
+	"seen_ms INTEGER NOT NULL) STRICT",
 
 	"CREATE TABLE node_conditions ( "
 	"node TEXT NOT NULL REFERENCES nodes (id), "
@@ -287,8 +284,17 @@ static const char *const VERSION_1[] = {
 	"INSERT INTO counters (name, value) VALUES ('outbox', 0), ('events', 0)",
 	NULL,
 };
+
+/* Which Hello is the newest (gateway.md). */
+static const char *const VERSION_2[] = {
+	"ALTER TABLE node_streams ADD COLUMN boot_id TEXT NOT NULL DEFAULT ''",
+	"ALTER TABLE node_streams ADD COLUMN opened_ms INTEGER NOT NULL DEFAULT 0",
+	"ALTER TABLE node_streams ADD COLUMN ended_boot_id TEXT NOT NULL DEFAULT ''",
+	NULL,
+};
 /* clang-format on */
 
 const struct store_migration store_sqlite_migrations[STORE_MIGRATIONS] = {
 	{"first", VERSION_1},
+	{"streams", VERSION_2},
 };

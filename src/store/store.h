@@ -44,7 +44,8 @@ void store_destroy(struct store *store); /* takes NULL; after its connections */
 /* "sqlite" or "postgresql". */
 const char *store_driver(const struct store *store);
 
-/* The highest migration that is applied. */
+/* The highest migration that is applied: STORE_MIGRATIONS once it is open. */
+#define STORE_MIGRATIONS 2
 int store_schema_version(const struct store *store);
 
 /* Another connection, for one more worker. */
