@@ -1,6 +1,7 @@
 #include "bcd/verbs.h"
 
 #include "cli/man.h"
+#include "sys/answer.h"
 #include "text/suggest.h"
 
 #include <stdio.h>
@@ -155,7 +156,7 @@ static int run_without_verb(int argc, char **argv)
 	return options_given(&options, "help") ? EXIT_DONE : EXIT_USAGE;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	int at = find_verb(argc, argv);
 
@@ -169,4 +170,14 @@ int main(int argc, char **argv)
 		return run_verb(verbs[i], argc - 2, argv + 2);
 	}
 	return unknown_verb(argv[at]);
+}
+
+int main(int argc, char **argv)
+{
+	int status = run(argc, argv);
+	struct error error;
+
+	if (answer_flush(&error))
+		return status;
+	return verb_fail(&error, status ? status : EXIT_FAILED);
 }

@@ -198,10 +198,9 @@ static void add_allocation(struct table *table, const json_t *status, const json
 static void show_devices(const json_t *status, size_t width, bool wide, struct buf *out)
 {
 	static const struct table_column columns[] = {
-		{"DEVICE", TABLE_ID},    {"CLASS", 0},
-		{"PROFILE", TABLE_WIDE}, {"NUMA", TABLE_RIGHT},
-		{"HEALTH", TABLE_FLEX},  {"ALLOCATION", TABLE_FLEX},
-		{"HELD BY", TABLE_FLEX}, {"VISIBLE AS", TABLE_WIDE},
+		{"GPU", TABLE_RIGHT},       {"DEVICE", TABLE_ID},    {"CLASS", 0},
+		{"PROFILE", TABLE_WIDE},    {"NUMA", TABLE_RIGHT},   {"HEALTH", TABLE_FLEX},
+		{"ALLOCATION", TABLE_FLEX}, {"HELD BY", TABLE_FLEX}, {"VISIBLE AS", TABLE_WIDE},
 	};
 	const json_t *device, *devices = json_object_get(status, "devices");
 	CLEANUP(table) struct table table;
@@ -210,6 +209,10 @@ static void show_devices(const json_t *status, size_t width, bool wide, struct b
 	table_init(&table, columns, ARRAY_SIZE(columns));
 	json_array_foreach(devices, i, device)
 	{
+		if (json_object_get(device, "gpuNumber"))
+			table_cellf(&table, "%lld", (long long)number_of(device, "gpuNumber"));
+		else
+			table_cell(&table, "");
 		table_cell(&table, text_of(device, "atom"));
 		table_cell(&table, text_of(device, "class"));
 		table_cell(&table, text_of(device, "profile"));

@@ -53,10 +53,11 @@ static bool read_options(struct cli *cli, struct serve_options *ret_options, str
 		.secret_key_file = options_text(cli->options, "secret-key-file"),
 	};
 
-	if (!options.tls_certificate_file != !options.tls_key_file)
-		return error_set(error, ERROR_INVALID_INPUT,
-				 "--tls-cert and --tls-key need each other");
-	if (!database_given(cli, &options.database, error))
+	if (!options_need(cli->options, "tls-cert", "tls-key", error) ||
+	    !options_need(cli->options, "tls-key", "tls-cert", error) ||
+	    !options_need(cli->options, "key-out", "init", error) ||
+	    !options_exclude(cli->options, "database", "database-file", error) ||
+	    !database_given(cli, &options.database, error))
 		return false;
 	options.gateway_address = gateway_address(cli);
 	options.migrate = options_given(cli->options, "migrate");
@@ -228,8 +229,6 @@ static bool serve(struct cli *cli, struct error *error)
 		return false;
 	if (options_given(cli->options, "init"))
 		return init(cli, &options, error);
-	if (options_given(cli->options, "key-out"))
-		return error_set(error, ERROR_INVALID_INPUT, "--key-out needs --init");
 	return run_serve(cli, &options, error);
 }
 

@@ -63,9 +63,9 @@ static bool no_booking_options(const struct options *options, struct error *erro
 	static const struct option rows[] = {BOOKING_OPTIONS, {0}};
 
 	for (const struct option *row = rows; row->name; row++) {
-		if (str_equal(row->name, "pool") || !options_given(options, row->name))
+		if (str_equal(row->name, "pool") ||
+		    options_need(options, row->name, "preview", error))
 			continue;
-		error_set(error, ERROR_INVALID_INPUT, "--%s needs --preview", row->name);
 		return error_hint(error, "Ask whether it would fit: better-compute capacity "
 					 "--preview --gpus 2 --for 8h --kubernetes");
 	}

@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 #include "cli/help.h"
 #include "cli/output.h"
+#include "sys/answer.h"
 #include "sys/clock.h"
 #include "text/suggest.h"
 
@@ -227,13 +228,14 @@ static bool read_arguments(struct cli *cli, int argc, char **argv, struct option
 
 static int finish(struct cli *cli, bool ok, const struct error *error)
 {
+	struct error lost;
+	bool told = answer_flush(&lost);
 	int status = ok ? cli->exit_status : error_exit_status(error->code);
 
-	fflush(stdout);
-	if (!ok)
-		output_error(cli, error, cli->api ? api_request_id(cli->api) : "");
-	else if (ferror(stdout))
-		status = 1; /* such as a full disk behind `>` */
+	if (!ok || !told)
+		output_error(cli, ok ? &lost : error, cli->api ? api_request_id(cli->api) : "");
+	if (ok && !told)
+		status = 1;
 	api_destroy(cli->api);
 	arena_deinit(&cli->arena);
 	return status;
@@ -255,11 +257,11 @@ int command_main(const struct command_set *set, int argc, char **argv)
 	argc--, argv++;
 	if (wants_help(argc, argv)) {
 		help_print_daily(set);
-		return 0;
+		return finish(&cli, true, &error);
 	}
 	if (str_equal(argv[0], "--version")) {
 		puts("better-compute " BC_VERSION);
-		return 0;
+		return finish(&cli, true, &error);
 	}
 	if (!read_arguments(&cli, argc, argv, &options, &words, &error))
 		return finish(&cli, false, &error);
@@ -268,7 +270,7 @@ int command_main(const struct command_set *set, int argc, char **argv)
 	cli.verbose = options_given(&options, "verbose");
 	if (options_given(&options, "help")) {
 		help_print_command(set, cli.command, words == 2 || !cli.command->verb);
-		return 0;
+		return finish(&cli, true, &error);
 	}
 	ok = check_operands(cli.command, &options, &error);
 	if (!ok) {

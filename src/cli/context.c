@@ -219,10 +219,9 @@ bool context_inspect(const struct options *options, struct arena *arena,
 {
 	struct context context = {0};
 
+	if (!options_exclude(options, "state", "api", error))
+		return false;
 	take_flags(options, &context);
-	if (is_set(&context, CONTEXT_STATE) && is_set(&context, CONTEXT_API))
-		return error_set(error, ERROR_INVALID_INPUT,
-				 "--state and --api exclude each other");
 	take_environment(&context);
 	if (!is_set(&context, CONTEXT_STATE) && !is_set(&context, CONTEXT_API) && own_state_here())
 		set(&context, CONTEXT_STATE, CONTEXT_STATE_DEFAULT, "this folder");

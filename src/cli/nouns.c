@@ -98,6 +98,13 @@ static size_t booked_devices(const json_t *node)
 	return count;
 }
 
+static const char *joined(struct arena *arena, const char *first, const char *second)
+{
+	return first && second ? arena_printf(arena, "%s · %s", first, second)
+	       : first         ? first
+			       : second;
+}
+
 static void node_row(struct noun_view *view, const json_t *item)
 {
 	struct arena *arena = &view->cli->arena;
@@ -119,9 +126,8 @@ static void node_row(struct noun_view *view, const json_t *item)
 	table_cell(view->table, view_text(item, "bcdVersion"));
 	table_cellf(view->table, "%lld/%lld", (long long)view_number(item, "storedGeneration"),
 		    (long long)view_number(item, "specGeneration"));
-	table_cell(view->table, note && sick ? arena_printf(arena, "%s · %s", sick, note)
-				: sick       ? sick
-					     : note);
+	table_cell(view->table,
+		   joined(arena, view_gone_devices(arena, item), joined(arena, sick, note)));
 }
 
 static const struct table_column RESERVATION_COLUMNS[] = {{"ID", TABLE_ID},

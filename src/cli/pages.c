@@ -230,6 +230,7 @@ void page_of_node(struct cli *cli, const json_t *item)
 	page_line(&page, "as Node", view_text(item, "kubernetesNodeName"));
 	page_line(&page, "GPUs", view_gpus(&cli->arena, item));
 	page_line(&page, "sick", view_sick_gpus(&cli->arena, item));
+	page_line(&page, "gone", view_gone_devices(&cli->arena, item));
 	add_name(cli, &page, NOUN_POOL, "pool", item, "poolId");
 	add_name(cli, &page, NOUN_SITE, "site", item, "siteId");
 	add_name(cli, &page, NOUN_TENANT, "tenant", item, "tenantId");

@@ -320,6 +320,21 @@ const char *view_sick_gpus(struct arena *arena, const json_t *node)
 		     : NULL;
 }
 
+const char *view_gone_devices(struct arena *arena, const json_t *node)
+{
+	size_t index, count = 0;
+	json_t *device;
+
+	json_array_foreach(json_object_get(node, "devices"), index, device)
+	{
+		const char *cause = view_text(device, "cause");
+
+		count += cause && str_equal(cause, "gone") && view_text(device, "reservationId");
+	}
+	return count ? arena_printf(arena, "%zu booked device%s gone", count, count == 1 ? "" : "s")
+		     : NULL;
+}
+
 const char *view_ends(struct arena *arena, const json_t *reservation, struct wall now)
 {
 	const char *state = view_text(reservation, "state");

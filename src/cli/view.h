@@ -44,6 +44,8 @@ const char *view_when(struct arena *arena, const json_t *object, const char *key
 const char *view_ends_exact(struct arena *arena, const json_t *reservation);
 /* "2 GPUs unhealthy"; NULL when all are well. */
 const char *view_sick_gpus(struct arena *arena, const json_t *node);
+/* "1 booked device gone": booked here, and the machine has it no more; NULL for none. */
+const char *view_gone_devices(struct arena *arena, const json_t *node);
 bool view_has_condition(const json_t *object, const char *type);
 bool view_terminal(const char *reservation_state); /* no state follows */
 

@@ -109,64 +109,7 @@ bool control_init(struct control *control, char ret_key[CONTROL_KEY_SIZE], struc
 	return store_run(control->connection, STORE_WRITE, init_body, ret_key, error);
 }
 
-/* --- leases --- */
-
-struct lease_work {
-	const struct control *control;
-	const char *name;
-	int64_t ttl_ms;
-	int64_t fence;
-};
-
-static bool lease_take_body(struct store_connection *db, void *argument, struct error *error)
-{
-	struct lease_work *work = argument;
-	CLEANUP(store_rows) struct store_rows rows = {0};
-	int64_t now_ms = store_now(db).ms;
-
-	/* Whoever holds it keeps its fence; whoever takes over gets the next. */
-	if (!store_query(
-		    db,
-		    "INSERT INTO leases (name, holder, fence, until_ms) VALUES ($1, $2, 1, $4) "
-		    "ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, "
-		    "until_ms = excluded.until_ms, fence = leases.fence + "
-		    "CASE WHEN leases.holder = excluded.holder THEN 0 ELSE 1 END "
-		    "WHERE leases.holder = excluded.holder OR leases.until_ms <= $3 "
-		    "RETURNING fence",
-		    STORE_PARAMS(store_text(work->name), store_text(work->control->replica),
-				 store_int(now_ms), store_int(now_ms + work->ttl_ms)),
-		    &rows, error))
-		return false;
-	work->fence = rows.count == 1 ? store_get_int(&rows, 0, 0) : 0;
-	return true;
-}
-
-bool control_lease_take(struct control *control, const char *name, int64_t ttl_ms,
-			int64_t *ret_fence, struct error *error)
-{
-	struct lease_work work = {.control = control, .name = name, .ttl_ms = ttl_ms};
-
-	if (!store_run(control->connection, STORE_WRITE, lease_take_body, &work, error))
-		return false;
-	*ret_fence = work.fence;
-	return true;
-}
-
-static bool lease_drop_body(struct store_connection *db, void *argument, struct error *error)
-{
-	const struct lease_work *work = argument;
-
-	return store_exec(db, "UPDATE leases SET until_ms = 0 WHERE name = $1 AND holder = $2",
-			  STORE_PARAMS(store_text(work->name), store_text(work->control->replica)),
-			  error);
-}
-
-bool control_lease_drop(struct control *control, const char *name, struct error *error)
-{
-	struct lease_work work = {.control = control, .name = name};
-
-	return store_run(control->connection, STORE_WRITE, lease_drop_body, &work, error);
-}
+/* --- readiness --- */
 
 static bool ping_body(struct store_connection *db, void *argument, struct error *error)
 {

@@ -193,6 +193,8 @@ MUST_CHECK bool control_node_identify(struct control *control, const char *node,
  * A stream's life: hello (gives its epoch), then reports and heartbeats with that epoch, in the
  * stream's order and one at a time per node, then gone. A newer hello, on any replica, makes the
  * older epoch void: everything said with it is answered CONFLICT and the stream is to be closed.
+ * Newer is what the node opened later, not what is heard later: a hello that was held up on its
+ * way, of a stream that has ended meanwhile, is answered CONFLICT too and changes nothing.
  */
 struct control_hello {
 	const char *node; /* from the certificate */
@@ -202,6 +204,7 @@ struct control_hello {
 	const char *lineage;     /* of the node's stored Spec, "" when it has none */
 	int64_t spec_generation; /* of the stored Spec */
 	int64_t last_sequence;
+	int64_t opened_ms; /* the stream, by the clock of `boot_id`; 0: not said */
 };
 
 struct control_welcome {
@@ -410,12 +413,15 @@ void control_outbox_deinit(struct control_outbox *outbox);
  */
 MUST_CHECK bool control_tick(struct control *control, struct error *error);
 
-/* Leader work of others: takes or renews the lease for `ttl_ms`. *ret_fence grows with each new
- * holder and is 0 when somebody else holds it. */
-MUST_CHECK bool control_lease_take(struct control *control, const char *name, int64_t ttl_ms,
-				   int64_t *ret_fence, struct error *error);
+/*
+ * Takes or keeps the lead, which control_tick() needs: call it every CONTROL_LEAD_MS. A leader that
+ * is not heard of for CONTROL_LEASE_MS has lost it, so another one leads within 5 s.
+ */
+#define CONTROL_LEAD_MS  1000
+#define CONTROL_LEASE_MS 3500
+MUST_CHECK bool control_lead(struct control *control, bool *ret_leads, struct error *error);
 /* Gives it up, so that the next one need not wait. */
-MUST_CHECK bool control_lease_drop(struct control *control, const char *name, struct error *error);
+MUST_CHECK bool control_resign(struct control *control, struct error *error);
 
 /* For readiness: the database answers. */
 MUST_CHECK bool control_ping(struct control *control, struct error *error);

@@ -140,10 +140,30 @@ static bool add_gpus(struct store_connection *db, const char *node, json_t *answ
 	return true;
 }
 
+/* Columns: atom, class, profile, gpu, healthy, cause, reservation, allocation. */
+static void append_devices(const struct store_rows *rows, json_t *devices)
+{
+	for (size_t i = 0; i < rows->count; i++) {
+		json_t *device = json_pack("{s:o, s:o}", "atom", work_text_of(rows, i, 0), "class",
+					   work_text_of(rows, i, 1));
+
+		if (store_get_text(rows, i, 2)[0] != '\0')
+			json_object_set_new(device, "profile", work_text_of(rows, i, 2));
+		json_object_set_new(device, "gpu", work_text_of(rows, i, 3));
+		set_health(device, rows, i, 4, 5);
+		if (!store_is_null(rows, i, 6)) {
+			json_object_set_new(device, "reservationId", work_text_of(rows, i, 6));
+			json_object_set_new(device, "allocationId", work_text_of(rows, i, 7));
+		}
+		json_array_append_new(devices, device);
+	}
+}
+
+/* What the inventory has, and what is booked though the inventory has it no more. */
 static bool add_devices(struct store_connection *db, const char *node, json_t *answer,
 			struct error *error)
 {
-	CLEANUP(store_rows) struct store_rows rows = {0};
+	CLEANUP(store_rows) struct store_rows rows = {0}, gone = {0};
 	json_t *devices = json_array();
 
 	json_object_set_new(answer, "devices", devices);
@@ -153,22 +173,18 @@ static bool add_devices(struct store_connection *db, const char *node, json_t *a
 			 "allocations a ON a.id = d.allocation AND a.state IN ('placed', 'bound', "
 			 "'releasing') AND a.from_ms <= $2 AND a.node = $1) ON d.atom = m.atom "
 			 "WHERE m.node = $1 ORDER BY m.gpu, m.leaf_lo, m.atom",
-			 STORE_PARAMS(store_text(node), store_int(store_now(db).ms)), &rows, error))
+			 STORE_PARAMS(store_text(node), store_int(store_now(db).ms)), &rows,
+			 error) ||
+	    !store_query(db,
+			 "SELECT d.atom, d.class, d.profile, d.gpu, 0, 'gone', a.reservation, a.id "
+			 "FROM allocations a JOIN allocation_devices d ON d.allocation = a.id "
+			 "WHERE a.node = $1 AND a.state IN ('placed', 'bound', 'releasing') AND "
+			 "a.from_ms <= $2 AND NOT EXISTS (SELECT 1 FROM atoms m WHERE m.node = $1 "
+			 "AND m.atom = d.atom) ORDER BY d.atom",
+			 STORE_PARAMS(store_text(node), store_int(store_now(db).ms)), &gone, error))
 		return false;
-	for (size_t i = 0; i < rows.count; i++) {
-		json_t *device = json_pack("{s:o, s:o}", "atom", work_text_of(&rows, i, 0), "class",
-					   work_text_of(&rows, i, 1));
-
-		if (store_get_text(&rows, i, 2)[0] != '\0')
-			json_object_set_new(device, "profile", work_text_of(&rows, i, 2));
-		json_object_set_new(device, "gpu", work_text_of(&rows, i, 3));
-		set_health(device, &rows, i, 4, 5);
-		if (!store_is_null(&rows, i, 6)) {
-			json_object_set_new(device, "reservationId", work_text_of(&rows, i, 6));
-			json_object_set_new(device, "allocationId", work_text_of(&rows, i, 7));
-		}
-		json_array_append_new(devices, device);
-	}
+	append_devices(&rows, devices);
+	append_devices(&gone, devices);
 	return true;
 }
 

@@ -161,25 +161,42 @@ static const struct control_gpu *find_gpu(const struct control_inventory *invent
 	return NULL;
 }
 
+/* "gpu/<uuid>" for all of a GPU, a name below it for a part. */
+static bool is_atom_of(const char *atom, const char *uuid, enum placement_class class)
+{
+	static const char *const parts[] = {
+		[PLACEMENT_CLASS_MIG] = "/gi", [PLACEMENT_CLASS_SLOT] = "/s"};
+	size_t uuid_length = strlen(uuid);
+
+	if (strlen(atom) > 128 || !str_starts(atom, "gpu/") ||
+	    strncmp(atom + 4, uuid, uuid_length) != 0)
+		return false;
+	atom += 4 + uuid_length;
+	return class == PLACEMENT_CLASS_GPU ? !*atom : str_starts(atom, parts[class]);
+}
+
 static bool check_atom(const struct control_inventory *inventory, const struct control_atom *atom,
 		       struct error *error)
 {
 	enum placement_class class;
-	size_t uuid_length = strlen(atom->gpu);
 
-	if (strlen(atom->atom) > 128 || !str_starts(atom->atom, "gpu/") ||
-	    strncmp(atom->atom + 4, atom->gpu, uuid_length) != 0)
-		return error_set(error, ERROR_INVALID_INPUT, "atom '%.130s' isn't one of GPU '%s'",
-				 atom->atom, atom->gpu);
 	if (!placement_class_parse(atom->class, &class))
-		return error_set(error, ERROR_INVALID_INPUT, "atom '%s': unknown class '%.40s'",
+		return error_set(error, ERROR_INVALID_INPUT, "atom '%.130s': unknown class '%.40s'",
 				 atom->atom, atom->class);
+	if (!is_atom_of(atom->atom, atom->gpu, class))
+		return error_set(error, ERROR_INVALID_INPUT,
+				 "atom '%.130s' is no %s of GPU '%.70s'", atom->atom, atom->class,
+				 atom->gpu);
 	if (!find_gpu(inventory, atom->gpu))
 		return error_set(error, ERROR_INVALID_INPUT, "atom '%s': its GPU isn't listed",
 				 atom->atom);
 	if (atom->leaf_lo < 0 || atom->leaf_lo >= atom->leaf_hi || atom->leaf_hi > PLACEMENT_LEAVES)
 		return error_set(error, ERROR_INVALID_INPUT, "atom '%s': [%d, %d) is no part of %d",
 				 atom->atom, atom->leaf_lo, atom->leaf_hi, PLACEMENT_LEAVES);
+	if (class == PLACEMENT_CLASS_GPU && (atom->leaf_lo > 0 || atom->leaf_hi < PLACEMENT_LEAVES))
+		return error_set(error, ERROR_INVALID_INPUT,
+				 "atom '%s': [%d, %d) is less than a whole GPU", atom->atom,
+				 atom->leaf_lo, atom->leaf_hi);
 	return true;
 }
 

@@ -6,6 +6,11 @@
 #define MAX_CAPABILITIES    32
 #define MAX_CAPABILITY_SIZE 63
 #define MAX_HELLO_TEXT      253
+#define MAX_BOOT_ID         64
+
+/* How long a Hello may be held up on its way: longer than any connection outlives who made it. After
+ * so long a silence even a clock that went back is believed, as a restored machine has it. */
+#define HELLO_LATE_MS ((int64_t)120 * 1000)
 
 /* --- who may speak --- */
 
@@ -102,21 +107,54 @@ static json_t *pack_capabilities(const struct control_hello *hello)
 	return capabilities;
 }
 
+static char *clean(const char *text, size_t max)
+{
+	CLEANUP(buf) struct buf out = {0};
+
+	utf8_add_clean(&out, text);
+	if (out.length > max) {
+		/* Back to where a character begins. */
+		while (max > 0 && ((unsigned char)out.data[max] & 0xc0) == 0x80)
+			max--;
+		out.data[max] = '\0';
+		out.length = max;
+	}
+	return buf_take_text(&out);
+}
+
+/* Takes the node's place for this stream, unless a stream that the node opened later has it: the node
+ * alone knows which is its newest. Within a boot its clock says so; a boot that ended doesn't come
+ * back. */
 static bool open_stream(struct store_connection *db, const struct hello_work *work,
 			int64_t *ret_epoch, struct error *error)
 {
+	const struct control_hello *hello = work->hello;
+	CLEANUP(free) char *boot_id = clean(hello->boot_id, MAX_BOOT_ID);
 	CLEANUP(store_rows) struct store_rows rows = {0};
+	int64_t opened_ms = *boot_id && hello->opened_ms > 0 ? hello->opened_ms : 0;
 
-	if (!store_query(db,
-			 "INSERT INTO node_streams (node, epoch, replica, connected, seen_ms) "
-			 "VALUES ($1, 1, $2, 1, $3) ON CONFLICT (node) DO UPDATE SET "
-			 "epoch = node_streams.epoch + 1, replica = excluded.replica, "
-			 "connected = 1, seen_ms = excluded.seen_ms RETURNING epoch",
-			 STORE_PARAMS(store_text(work->hello->node),
-				      store_text(work->control->replica),
-				      store_int(store_now(db).ms)),
-			 &rows, error))
+	if (!store_query(
+		    db,
+		    "INSERT INTO node_streams (node, epoch, replica, connected, seen_ms, boot_id, "
+		    "opened_ms, ended_boot_id) VALUES ($1, 1, $2, 1, $3, $4, $5, '') "
+		    "ON CONFLICT (node) DO UPDATE SET epoch = node_streams.epoch + 1, "
+		    "replica = excluded.replica, connected = 1, seen_ms = excluded.seen_ms, "
+		    "boot_id = excluded.boot_id, opened_ms = excluded.opened_ms, "
+		    "ended_boot_id = CASE WHEN node_streams.boot_id = excluded.boot_id "
+		    "THEN node_streams.ended_boot_id ELSE node_streams.boot_id END "
+		    "WHERE excluded.opened_ms = 0 "
+		    "OR excluded.seen_ms - node_streams.seen_ms >= $6 "
+		    "OR (excluded.boot_id = node_streams.boot_id "
+		    "AND excluded.opened_ms > node_streams.opened_ms) "
+		    "OR (excluded.boot_id <> node_streams.boot_id "
+		    "AND excluded.boot_id <> node_streams.ended_boot_id) RETURNING epoch",
+		    STORE_PARAMS(store_text(hello->node), store_text(work->control->replica),
+				 store_int(store_now(db).ms), store_text(boot_id),
+				 store_int(opened_ms), store_int(HELLO_LATE_MS)),
+		    &rows, error))
 		return false;
+	if (rows.count == 0)
+		return refuse_old_stream(hello->node, error);
 	*ret_epoch = store_get_int(&rows, 0, 0);
 	return true;
 }
@@ -131,21 +169,6 @@ static void take_records(const struct control_hello *hello, const char *lineage,
 	node->hello_sequence = hello->last_sequence > 0 ? hello->last_sequence : 0;
 	if (node->acknowledged > node->hello_sequence)
 		node->acknowledged = node->hello_sequence;
-}
-
-static char *clean(const char *text, size_t max)
-{
-	CLEANUP(buf) struct buf out = {0};
-
-	utf8_add_clean(&out, text);
-	if (out.length > max) {
-		/* Back to where a character begins. */
-		while (max > 0 && ((unsigned char)out.data[max] & 0xc0) == 0x80)
-			max--;
-		out.data[max] = '\0';
-		out.length = max;
-	}
-	return buf_take_text(&out);
 }
 
 static bool update_node(struct store_connection *db, const struct control_hello *hello,

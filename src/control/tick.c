@@ -1,18 +1,17 @@
 #include "control/allocation.h"
 #include "control/core/node_conditions.h"
 #include "control/core/stuck.h"
+#include "control/lead.h"
 #include "control/nodes.h"
 #include "control/placing.h"
 #include "control/room.h"
 #include "sys/log.h"
 
-#define LEASE_NAME   "pass"
-#define LEASE_TTL_MS (2 * CONTROL_TICK_MS)
-
 /* How long what nobody needs any more is kept. */
 #define DAY_MS              ((int64_t)24 * 60 * 60 * 1000)
 #define OUTBOX_KEPT_MS      ((int64_t)60 * 60 * 1000)
 #define EVENTS_KEPT_MS      (7 * DAY_MS)
+#define FAILED_KEPT_MS      (30 * DAY_MS) /* allocations that were never bound */
 #define AUDIT_KEPT_MS       (400 * DAY_MS)
 #define IDEMPOTENCY_KEPT_MS (7 * DAY_MS)
 #define MAX_ITEMS_A_PASS    1000
@@ -48,28 +47,35 @@ struct step_work {
 	const struct pass *pass;
 	const char *id;
 	size_t index;
+	int64_t fence;
+	bool leads;
 };
 
 static bool step_body(struct store_connection *db, void *argument, struct error *error)
 {
-	const struct step_work *work = argument;
+	struct step_work *work = argument;
 
-	return work->pass->step(db, work->id, work->index, error);
+	if (!lead_check(db, work->fence, &work->leads, error))
+		return false;
+	return !work->leads || work->pass->step(db, work->id, work->index, error);
 }
 
-static bool run_pass(struct control *control, const struct pass *pass, struct error *error)
+/* *leads becomes false when another replica does. */
+static bool run_pass(struct control *control, const struct pass *pass, int64_t fence, bool *leads,
+		     struct error *error)
 {
 	struct ids_work ids = {.sql = pass->sql};
 	bool done = store_run(control->connection, STORE_READ, ids_body, &ids, error);
 
-	for (size_t i = 0; done && i < ids.rows.count; i++) {
-		struct step_work work = {pass, store_get_text(&ids.rows, i, 0), i};
+	for (size_t i = 0; done && *leads && i < ids.rows.count; i++) {
+		struct step_work work = {pass, store_get_text(&ids.rows, i, 0), i, fence, true};
 		struct error failed;
 
 		if (!store_run(control->connection, STORE_WRITE, step_body, &work, &failed)) {
 			error_wrap(&failed, "'%s'", work.id);
 			log_failure(LOG_ERROR, pass->event, &failed, "the next pass tries again");
 		}
+		*leads = work.leads;
 	}
 	store_rows_deinit(&ids.rows);
 	return done;
@@ -227,6 +233,12 @@ static bool forget_body(struct store_connection *db, void *argument, struct erro
 	       store_exec(db, "DELETE FROM audit WHERE at_ms < $1",
 			  STORE_PARAMS(store_int(now_ms - AUDIT_KEPT_MS)), error) &&
 	       store_exec(db,
+			  "DELETE FROM allocation_devices WHERE allocation IN (SELECT id FROM "
+			  "allocations WHERE state = 'failed' AND released_ms < $1)",
+			  STORE_PARAMS(store_int(now_ms - FAILED_KEPT_MS)), error) &&
+	       store_exec(db, "DELETE FROM allocations WHERE state = 'failed' AND released_ms < $1",
+			  STORE_PARAMS(store_int(now_ms - FAILED_KEPT_MS)), error) &&
+	       store_exec(db,
 			  "DELETE FROM idempotency WHERE created_ms < $1 AND (object IN (SELECT id "
 			  "FROM reservations WHERE state NOT IN ('pending', 'placed', 'active', "
 			  "'releasing')) OR object IN (SELECT id FROM join_tokens WHERE expires_ms "
@@ -237,14 +249,14 @@ static bool forget_body(struct store_connection *db, void *argument, struct erro
 bool control_tick(struct control *control, struct error *error)
 {
 	int64_t fence;
+	bool leads;
 
-	if (!control_lease_take(control, LEASE_NAME, LEASE_TTL_MS, &fence, error))
+	if (!lead_take(control, &fence, error))
 		return false;
-	if (fence == 0)
-		return true;
-	for (size_t i = 0; i < ARRAY_SIZE(PASSES); i++) {
-		if (!run_pass(control, &PASSES[i], error))
+	leads = fence != 0;
+	for (size_t i = 0; leads && i < ARRAY_SIZE(PASSES); i++) {
+		if (!run_pass(control, &PASSES[i], fence, &leads, error))
 			return false;
 	}
-	return store_run(control->connection, STORE_WRITE, forget_body, NULL, error);
+	return !leads || store_run(control->connection, STORE_WRITE, forget_body, NULL, error);
 }

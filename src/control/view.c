@@ -241,19 +241,37 @@ static int64_t busy_until(const char *state, int64_t to_ms, int64_t now_ms)
 	return str_equal(state, "releasing") || to_ms <= now_ms ? INT64_MAX : to_ms;
 }
 
-/* By GPU and not by node: a card that moved, or a machine that joined twice, is the same card. */
+/* By GPU and not by node: a card that moved, or a machine that joined twice, is the same card. What
+ * couldn't be bound just now rests; a share of the host that wasn't there is no device's fault. */
 static bool load_busy(const struct load *load, struct error *error)
 {
-	static const char *const sql[] = BY_SCOPE(
-		"SELECT g.node, b.gpu, b.leaf_lo, b.leaf_hi, b.from_ms, b.to_ms, a.state FROM "
-		"nodes n JOIN gpus g ON g.node = n.id JOIN bookings b ON b.gpu = g.uuid JOIN "
-		"allocations a ON a.id = b.allocation",
-		" ORDER BY g.node, b.gpu, b.from_ms");
+#define BOOKED                                                                                     \
+	"SELECT g.node, b.gpu, b.leaf_lo, b.leaf_hi, b.from_ms, b.to_ms, a.state FROM nodes n "    \
+	"JOIN gpus g ON g.node = n.id JOIN bookings b ON b.gpu = g.uuid "                          \
+	"JOIN allocations a ON a.id = b.allocation"
+#define RESTING                                                                                    \
+	"SELECT a.node, t.gpu, t.leaf_lo, t.leaf_hi, a.released_ms, a.released_ms + $3, a.state "  \
+	"FROM nodes n JOIN allocations a ON a.node = n.id "                                        \
+	"JOIN allocation_devices d ON d.allocation = a.id "                                        \
+	"JOIN atoms t ON t.node = a.node AND t.atom = d.atom"
+#define RESTS                                                                                      \
+	" AND a.state = 'failed' AND a.released_ms > $2 AND a.end_reason <> 'resources-exhausted'" \
+	" ORDER BY 1, 2, 5"
+	static const char *const sql[] = {
+		[SCOPE_POOL] = BOOKED " WHERE n.pool = $1 UNION ALL " RESTING
+				      " WHERE n.pool = $1" RESTS,
+		[SCOPE_NODE] =
+			BOOKED " WHERE n.id = $1 UNION ALL " RESTING " WHERE n.id = $1" RESTS,
+	};
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	CLEANUP(free) size_t *counts = NULL;
 	struct view *view = load->view;
+	int64_t now_ms = store_now(load->db).ms;
 
-	if (!query(load, sql, &rows, error))
+	if (!store_query(load->db, sql[load->scope],
+			 STORE_PARAMS(store_text(load->id), store_int(now_ms - ALLOCATION_REST_MS),
+				      store_int(ALLOCATION_REST_MS)),
+			 &rows, error))
 		return false;
 	counts = count_by_node(view, &rows);
 	for (size_t i = 0; i < view->count; i++)
@@ -270,7 +288,7 @@ static bool load_busy(const struct load *load, struct error *error)
 			.leaf_hi = (int)store_get_int(&rows, i, 3),
 			.from_ms = store_get_int(&rows, i, 4),
 			.to_ms = busy_until(store_get_text(&rows, i, 6), store_get_int(&rows, i, 5),
-					    store_now(load->db).ms),
+					    now_ms),
 		};
 	}
 	return true;

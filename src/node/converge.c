@@ -41,17 +41,20 @@ static int64_t generation_of(const struct node *node)
 }
 
 /* All that this node holds and has pending, told anew: after a start (what was bound when it died
- * may not have been told) and to a database that knows nothing of it. `generation` is of the Spec
- * that it is told under. */
-static void tell_all(const struct node *node, int64_t generation, struct reports *reports)
+ * may not have been told) and to a database that knows nothing of it. `spec` is what it is told
+ * under, NULL for none; what that wants again is not told as released. */
+static void tell_all(const struct node *node, const struct spec *spec, struct reports *reports)
 {
+	int64_t generation = spec ? spec->generation : 0;
+
 	for (size_t i = 0; i < node->holds.count; i++)
 		if (!reports_has(reports, REPORT_BOUND, node->holds.items[i].allocation))
 			add_bound(reports, &node->holds.items[i], generation);
 	for (size_t i = 0; i < node->releases.entries.count; i++) {
 		const struct release_entry *entry = &node->releases.entries.items[i];
 
-		if (entry->reported && !reports_has(reports, REPORT_RELEASED, entry->allocation))
+		if (entry->reported && !(spec && spec_find(spec, entry->allocation)) &&
+		    !reports_has(reports, REPORT_RELEASED, entry->allocation))
 			reports_add(reports, REPORT_RELEASED, entry->allocation, generation);
 	}
 }
@@ -82,7 +85,7 @@ static void load_reports(struct node *node)
 		log_failure(LOG_ERROR, "reports.unreadable", &error,
 			    "all that is held and pending is reported anew");
 	node->reports_stored = node->reports.sequence;
-	tell_all(node, generation_of(node), &node->reports);
+	tell_all(node, node->spec, &node->reports);
 }
 
 void converge_load(struct node *node)
@@ -188,7 +191,7 @@ static void step_releases(struct durable_steps *steps, const struct node *node,
 }
 
 static void step_reports(struct durable_steps *steps, const struct node *node,
-			 const struct reports *reports)
+			 struct reports *reports)
 {
 	CLEANUP(buf) struct buf text = {0};
 
@@ -216,7 +219,7 @@ static bool store_spec(struct node *node, struct mono now)
 		 * the old numbers under the new lineage. */
 		node->write.reports_changed = true;
 		node->write.reports.sequence = node->reports.sequence;
-		tell_all(node, spec->generation, &node->write.reports);
+		tell_all(node, spec, &node->write.reports);
 		node->inventory_due = node->conditions_due = true;
 		step_reports(&steps, node, &node->write.reports);
 	}

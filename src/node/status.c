@@ -90,6 +90,9 @@ static json_t *describe_atom(const struct node *node, const struct inventory_ato
 
 	atom_format(text, &atom->atom);
 	set_text(object, "atom", text);
+	if (gpu)
+		tree_set(object, "gpuNumber",
+			 json_integer(gpu - source_inventory(node->gpus)->gpus.items));
 	set_text(object, "class", atom_class_name(atom->atom.class));
 	set_text(object, "profile", atom->profile);
 	set_text(object, "model", gpu ? gpu->model : "");

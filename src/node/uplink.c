@@ -26,6 +26,7 @@ struct uplink {
 	size_t address; /* index of the one in use, or tried next */
 	uint32_t failures, jitter;
 	struct mono retry_at, connected_at, heartbeat_at;
+	int64_t opened_ms; /* of the newest stream */
 	struct wall since, renewed_at;
 	bool up, ended; /* noted by callbacks, for the turn */
 	char error[ERROR_WHAT_SIZE];
@@ -362,11 +363,15 @@ static void say_hello(struct uplink *uplink, const struct uplink_hello *hello, s
 	static const struct rpc_call_handlers handlers = {
 		.on_message = on_message, .on_drain = on_drain, .on_done = on_done};
 	CLEANUP(buf) struct buf message = {0};
+	struct uplink_hello mine = *hello;
 	struct error error = {0};
 
 	uplink->up = false;
 	uplink->heartbeat_at = mono_after(now, UPLINK_HEARTBEAT_MS);
-	if (!uplink_pack_hello(hello, &message, &error)) {
+	/* Two within a millisecond differ as well. */
+	uplink->opened_ms = now.ms > uplink->opened_ms ? now.ms : uplink->opened_ms + 1;
+	mine.opened_ms = uplink->opened_ms;
+	if (!uplink_pack_hello(&mine, &message, &error)) {
 		str_copy(uplink->error, sizeof uplink->error, error.what);
 		retry_later(uplink, now);
 		return;

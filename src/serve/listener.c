@@ -18,6 +18,7 @@
 #define ADDRESS_SIZE 128
 #define BACKLOG      1024
 #define SWEEP_MS     1000
+#define DRAIN_MS     50 /* the same while draining */
 #define TLS_PRIORITY "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 /* One open connection. */
@@ -25,6 +26,7 @@ struct peer {
 	struct listener *listener;
 	int socket;
 	char *target;         /* of the request under way, as it came */
+	bool fresh;           /* has asked nothing yet */
 	bool busy;            /* its request is complete: the time is ours now */
 	struct mono deadline; /* when it must be, while not busy */
 };
@@ -185,17 +187,12 @@ static void on_readable(void *arg, int events)
 	run(arg);
 }
 
-static void tell_drained(struct listener *listener)
+/* May the connection be ended, now that no other is taken? The request of a fresh one is perhaps on
+ * its way, and whoever sent it would read a reset. */
+static bool is_over(const struct peer *peer, struct mono now)
 {
-	loop_fn *fn = listener->on_drained;
-
-	for (size_t i = 0; i < listener->peers.count; i++) {
-		if (listener->peers.items[i]->busy)
-			return;
-	}
-	listener->on_drained = NULL;
-	if (fn)
-		fn(listener->drained_arg);
+	return !peer->busy && (!peer->fresh || mono_until(now, peer->deadline) <=
+						       LISTENER_REQUEST_MS - LISTENER_FIRST_MS);
 }
 
 /* A connection whose request isn't complete in time is shut; the library sees its end. */
@@ -203,16 +200,24 @@ static void on_sweep(void *arg)
 {
 	struct listener *listener = arg;
 	struct mono now = loop_now(listener->loop);
+	bool all_over = true;
+	loop_fn *fn;
 
 	for (size_t i = 0; i < listener->peers.count; i++) {
 		struct peer *peer = listener->peers.items[i];
+		bool over = listener->draining && is_over(peer, now);
 
-		if (!peer->busy && (listener->draining || mono_until(now, peer->deadline) <= 0))
+		if (over || (!peer->busy && mono_until(now, peer->deadline) <= 0))
 			shutdown(peer->socket, SHUT_RDWR);
+		all_over = all_over && over;
 	}
-	if (listener->draining)
-		tell_drained(listener);
-	loop_timer_start(listener->sweep, SWEEP_MS);
+	loop_timer_start(listener->sweep, listener->draining ? DRAIN_MS : SWEEP_MS);
+	if (!listener->draining || !all_over)
+		return;
+	fn = listener->on_drained;
+	listener->on_drained = NULL;
+	if (fn)
+		fn(listener->drained_arg);
 }
 
 static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
@@ -224,6 +229,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
 		peer = mem_alloc(sizeof *peer);
 		peer->listener = listener;
+		peer->fresh = true;
 		peer->socket =
 			MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)
 				->connect_fd;
@@ -257,6 +263,7 @@ static void *on_target(void *cls, const char *target, struct MHD_Connection *con
 	(void)cls;
 	free(peer->target);
 	peer->target = mem_strdup(target);
+	peer->fresh = false;
 	return NULL;
 }
 
@@ -557,7 +564,7 @@ void listener_drain(struct listener *listener, loop_fn *fn, void *arg)
 {
 	int fd;
 
-	MHD_run(listener->daemon); /* who has connected already is heard */
+	run(listener); /* takes what has connected already */
 	fd = MHD_quiesce_daemon(listener->daemon);
 	if (fd >= 0)
 		close(fd);

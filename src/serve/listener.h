@@ -19,7 +19,8 @@ struct workers;
 #define LISTENER_MAX_CONNECTIONS 1024
 #define LISTENER_MAX_HEADERS     ((size_t)32 << 10) /* of a connection, its buffers included */
 #define LISTENER_REQUEST_MS      30000
-#define LISTENER_IDLE_S          30 /* without a byte either way */
+#define LISTENER_FIRST_MS        500 /* what a new connection is left to ask, while draining */
+#define LISTENER_IDLE_S          30  /* without a byte either way */
 
 struct listener_options {
 	const char *address;         /* "127.0.0.1:7480", "[::1]:0"; port 0 takes a free one */

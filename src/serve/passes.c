@@ -9,15 +9,19 @@ struct passes {
 	struct loop *loop;
 	struct workers *workers;
 	struct gateway *gateway;
-	struct loop_timer *poll, *tick;
+	struct loop_timer *poll, *lead, *tick;
 	int64_t outbox_end, ticks, failed_ticks;
-	bool polling, ticking;
+	bool polling, leading, ticking; /* a job is under way */
+	bool leads;
 	bool poll_soon, tick_soon;   /* the timer runs for what was asked: it isn't put off again */
 	bool look_again, tick_again; /* asked for meanwhile */
+	bool draining;
+	loop_fn *on_drained;
+	void *drained_arg;
 };
 
 struct job {
-	bool ok;
+	bool ok, leads;
 	struct error error;
 	int64_t after;
 	struct control_outbox outbox;
@@ -91,6 +95,47 @@ void passes_look(struct passes *passes)
 	}
 }
 
+/* --- the end: the lead is given up once no job of ours needs it --- */
+
+static void resign_work(void *arg, struct control *control)
+{
+	struct job *job = arg;
+
+	job->ok = control_resign(control, &job->error);
+}
+
+static void tell_drained(struct passes *passes)
+{
+	loop_fn *fn = passes->on_drained;
+
+	passes->on_drained = NULL;
+	if (fn)
+		fn(passes->drained_arg);
+}
+
+static void resign_done(void *context, void *arg)
+{
+	struct job *job = arg;
+
+	if (!job->ok)
+		log_failure(LOG_WARN, "resign", &job->error, "another replica leads in moments");
+	job_destroy(job);
+	tell_drained(context);
+}
+
+static void resign_when_idle(struct passes *passes)
+{
+	struct job *job;
+
+	if (!passes->draining || passes->leading || passes->ticking)
+		return;
+	job = job_create();
+	if (workers_submit(passes->workers, resign_work, resign_done, passes, job))
+		return;
+	job_destroy(job);
+	tell_drained(passes);
+}
+
 /* --- the leader's pass --- */
 
 static void tick_work(void *arg, struct control *control)
@@ -113,9 +158,12 @@ static void tick_done(void *context, void *arg)
 		passes_look(passes);
 	else
 		log_failure(LOG_WARN, "tick", &job->error, "the next pass tries again");
-	loop_timer_start(passes->tick, passes->tick_again ? PASSES_SOON_MS : CONTROL_TICK_MS);
+	if (passes->leads && !passes->draining)
+		loop_timer_start(passes->tick,
+				 passes->tick_again ? PASSES_SOON_MS : CONTROL_TICK_MS);
 	passes->tick_again = false;
 	job_destroy(job);
+	resign_when_idle(passes);
 }
 
 static void on_tick(void *arg)
@@ -133,11 +181,56 @@ static void on_tick(void *arg)
 
 void passes_tick(struct passes *passes)
 {
+	if (!passes->leads || passes->draining)
+		return;
 	if (passes->ticking) {
 		passes->tick_again = true;
 	} else if (!passes->tick_soon) {
 		passes->tick_soon = true;
 		loop_timer_start(passes->tick, PASSES_SOON_MS);
+	}
+}
+
+/* --- who leads --- */
+
+static void lead_work(void *arg, struct control *control)
+{
+	struct job *job = arg;
+
+	job->ok = control_lead(control, &job->leads, &job->error);
+}
+
+static void lead_done(void *context, void *arg)
+{
+	struct passes *passes = context;
+	struct job *job = arg;
+	bool led = passes->leads;
+
+	passes->leading = false;
+	passes->leads = job->ok && job->leads;
+	if (!job->ok)
+		log_failure(LOG_WARN, "lead", &job->error, "it is asked for again in 1 s");
+	job_destroy(job);
+	if (passes->leads && !led) {
+		passes_tick(passes);
+	} else if (!passes->leads) {
+		loop_timer_stop(passes->tick);
+		passes->tick_soon = false;
+	}
+	if (!passes->draining)
+		loop_timer_start(passes->lead, CONTROL_LEAD_MS);
+	resign_when_idle(passes);
+}
+
+static void on_lead(void *arg)
+{
+	struct passes *passes = arg;
+	struct job *job = job_create();
+
+	passes->leading = workers_submit(passes->workers, lead_work, lead_done, passes, job);
+	if (!passes->leading) {
+		job_destroy(job);
+		loop_timer_start(passes->lead, CONTROL_LEAD_MS);
 	}
 }
 
@@ -153,9 +246,10 @@ struct passes *passes_create(struct loop *loop, struct workers *workers, struct 
 	passes->gateway = gateway;
 	passes->outbox_end = outbox_end;
 	passes->poll = loop_timer_create(loop, on_poll, passes);
+	passes->lead = loop_timer_create(loop, on_lead, passes);
 	passes->tick = loop_timer_create(loop, on_tick, passes);
 	loop_timer_start(passes->poll, PASSES_POLL_MS);
-	loop_timer_start(passes->tick, PASSES_SOON_MS);
+	loop_timer_start(passes->lead, PASSES_SOON_MS);
 	return passes;
 }
 
@@ -164,11 +258,22 @@ struct passes_figures passes_figures(const struct passes *passes)
 	return (struct passes_figures){passes->outbox_end, passes->ticks, passes->failed_ticks};
 }
 
+void passes_drain(struct passes *passes, loop_fn *fn, void *arg)
+{
+	passes->draining = true;
+	passes->on_drained = fn;
+	passes->drained_arg = arg;
+	loop_timer_stop(passes->lead);
+	loop_timer_stop(passes->tick);
+	resign_when_idle(passes);
+}
+
 void passes_destroy(struct passes *passes)
 {
 	if (!passes)
 		return;
 	loop_timer_destroy(passes->poll);
+	loop_timer_destroy(passes->lead);
 	loop_timer_destroy(passes->tick);
 	free(passes);
 }

@@ -2,8 +2,9 @@
  * passes: what serve does by itself: looks at the outbox, and runs the leader's pass.
  *
  * The outbox is polled each PASSES_POLL_MS, and at once after a change made here; what it names is
- * pushed to the nodes whose streams are here, wherever the change was made. control_tick() runs
- * each CONTROL_TICK_MS and soon after a report that asks for it; only the leader's does anything.
+ * pushed to the nodes whose streams are here, wherever the change was made. The replica that leads
+ * (control_lead(), each CONTROL_LEAD_MS) runs control_tick() once it leads, each CONTROL_TICK_MS and
+ * soon after a report that asks for it.
  * Threads   the loop's.
  */
 #pragma once
@@ -30,5 +31,7 @@ struct passes_figures {
 };
 struct passes_figures passes_figures(const struct passes *passes);
 
+/* Ends the passes, gives the lead to whoever wants it, then calls fn. */
+void passes_drain(struct passes *passes, loop_fn *fn, void *arg);
 /* After workers_destroy(). Takes NULL. */
 void passes_destroy(struct passes *passes);

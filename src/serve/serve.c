@@ -500,9 +500,10 @@ static void drain_now(void *arg)
 	struct serve *serve = arg;
 
 	loop_timer_start(serve->drain_timer, SERVE_DRAIN_MS);
-	serve->drains = 2;
+	serve->drains = 3;
 	listener_drain(serve->listener, on_one_drained, serve);
 	gateway_drain(serve->gateway, on_one_drained, serve);
+	passes_drain(serve->passes, on_one_drained, serve);
 }
 
 void serve_drain(struct serve *serve, loop_fn *fn, void *arg)
@@ -533,9 +534,9 @@ void serve_destroy(struct serve *serve)
 		serve->opening->given_up = true;
 		serve->opening->serve = NULL;
 	}
+	workers_destroy(serve->workers); /* first: its jobs come back to what follows */
 	loop_timer_destroy(serve->drain_timer);
 	loop_timer_destroy(serve->delay_timer);
-	workers_destroy(serve->workers); /* first: its jobs come back to what follows */
 	listener_destroy(serve->listener);
 	passes_destroy(serve->passes);
 	gateway_destroy(serve->gateway);

@@ -12,6 +12,7 @@ struct control_hello wire_hello(const Bettercompute__V1__Hello *hello, const cha
 		.lineage = hello->lineage,
 		.spec_generation = hello->spec_generation,
 		.last_sequence = hello->last_sequence,
+		.opened_ms = hello->opened_ms,
 	};
 }
 

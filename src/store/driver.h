@@ -33,6 +33,7 @@ struct store {
 	char *url;
 	char lineage[STORE_LINEAGE_SIZE];
 	int schema_version;
+	int silence_ms;                  /* of a server: after so much it is given up */
 	void *driver_state;              /* what the driver keeps while the store is open */
 	struct store_counters *counters; /* by enum store_mode */
 };

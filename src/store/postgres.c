@@ -1,9 +1,13 @@
 #include "store/driver.h"
 
 #include <libpq-fe.h>
+#include <poll.h>
 #include <stdio.h>
+#include <sys/socket.h>
 
-/* A statement that takes longer is broken off: a worker must not hang on one. */
+/* A worker must not hang on a statement: the server breaks off one that takes longer than 60 s, and
+ * a server that doesn't even do that is given up. */
+#define SILENCE_MS 75000
 #define SESSION_SETTINGS                                                                           \
 	"SET client_min_messages = warning; SET statement_timeout = '60s'; "                       \
 	"SET idle_in_transaction_session_timeout = '120s'; SET client_encoding = 'UTF8'"
@@ -28,7 +32,8 @@ struct postgres_statement {
 struct postgres_connection {
 	struct store_connection base; /* first */
 	PGconn *handle;
-	bool lost; /* to be connected again, also when libpq doesn't know it yet */
+	bool lost;     /* to be connected again, also when libpq doesn't know it yet */
+	bool given_up; /* by us: it was silent */
 	VEC(struct postgres_statement) statements;
 };
 
@@ -79,6 +84,10 @@ static bool failure(struct postgres_connection *connection, const PGresult *resu
 		connection->lost = true;
 	if (is_lost(connection)) {
 		connection->base.loss = STORE_LOSS_RACE;
+		if (connection->given_up)
+			return error_set(error, ERROR_UNAVAILABLE,
+					 "%s: the database server said nothing for %d s", doing,
+					 connection->base.store->silence_ms / 1000);
 		return set_message(error, ERROR_UNAVAILABLE, doing,
 				   PQerrorMessage(connection->handle));
 	}
@@ -100,6 +109,39 @@ static bool failure(struct postgres_connection *connection, const PGresult *resu
 }
 
 /* --- statements --- */
+
+/* The last result of what was sent; NULL when it couldn't be sent. */
+static PGresult *await(struct postgres_connection *connection, int sent)
+{
+	PGconn *handle = connection->handle;
+	PGresult *last = NULL, *next;
+
+	if (!sent)
+		return NULL;
+	for (;;) {
+		while (PQisBusy(handle)) {
+			struct pollfd server = {.fd = PQsocket(handle), .events = POLLIN};
+
+			/* Libpq then reads the end of the connection, and cleans up. */
+			if (poll(&server, 1, connection->base.store->silence_ms) == 0) {
+				connection->given_up = true;
+				shutdown(server.fd, SHUT_RDWR);
+			}
+			if (!PQconsumeInput(handle))
+				break;
+		}
+		next = PQgetResult(handle);
+		if (!next)
+			return last;
+		PQclear(last);
+		last = next;
+	}
+}
+
+static PGresult *query(struct postgres_connection *connection, const char *sql)
+{
+	return await(connection, PQsendQuery(connection->handle, sql));
+}
 
 static void forget_statements(struct postgres_connection *connection)
 {
@@ -135,7 +177,8 @@ static bool prepare(struct postgres_connection *connection, const char *sql,
 	{
 		CLEANUP(pg_result)
 		PGresult *result =
-			PQprepare(connection->handle, statement->name, sql, (int)count, types);
+			await(connection, PQsendPrepare(connection->handle, statement->name, sql,
+							(int)count, types));
 
 		if (PQresultStatus(result) != PGRES_COMMAND_OK) {
 			free(statement->sql);
@@ -201,7 +244,8 @@ static bool postgres_run(struct store_connection *base, const char *sql,
 	}
 	CLEANUP(pg_result)
 	PGresult *result =
-		PQexecPrepared(connection->handle, name, (int)count, values, NULL, NULL, 0);
+		await(connection, PQsendQueryPrepared(connection->handle, name, (int)count, values,
+						      NULL, NULL, 0));
 	ExecStatusType status = PQresultStatus(result);
 
 	if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
@@ -215,7 +259,7 @@ static bool postgres_run(struct store_connection *base, const char *sql,
 static bool run_plain(struct postgres_connection *connection, const char *sql, const char *doing,
 		      struct error *error)
 {
-	CLEANUP(pg_result) PGresult *result = PQexec(connection->handle, sql);
+	CLEANUP(pg_result) PGresult *result = query(connection, sql);
 	ExecStatusType status = PQresultStatus(result);
 
 	if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK)
@@ -229,6 +273,7 @@ static bool revive(struct postgres_connection *connection, struct error *error)
 	if (!is_lost(connection))
 		return true;
 	forget_statements(connection);
+	connection->given_up = false;
 	PQreset(connection->handle);
 	connection->lost = false;
 	if (PQstatus(connection->handle) != CONNECTION_OK)
@@ -265,7 +310,7 @@ static bool postgres_begin(struct store_connection *base, enum store_mode mode,
 
 	if (!revive(connection, error))
 		return false;
-	CLEANUP(pg_result) PGresult *result = PQexec(connection->handle, begin_sql(base, mode));
+	CLEANUP(pg_result) PGresult *result = query(connection, begin_sql(base, mode));
 
 	if (PQresultStatus(result) != PGRES_TUPLES_OK)
 		return failure(connection, result, "begin", error);
@@ -292,7 +337,7 @@ static void postgres_rollback(struct store_connection *base)
 	struct postgres_connection *connection = of(base);
 
 	if (!is_lost(connection) && PQtransactionStatus(connection->handle) != PQTRANS_IDLE)
-		PQclear(PQexec(connection->handle, "ROLLBACK"));
+		PQclear(query(connection, "ROLLBACK"));
 }
 
 static bool postgres_lock_schema(struct store_connection *base, struct error *error)
@@ -313,12 +358,33 @@ static void postgres_disconnect(struct store_connection *base)
 	free(connection);
 }
 
+/*
+ * A host that vanished is noticed: while connecting after 10 s, later after 25 s in which it
+ * acknowledged nothing, waiting or sending. A conninfo comes last here, so what it sets wins.
+ */
+static PGconn *connect_to(const char *conninfo)
+{
+	const char *const names[] = {
+		"connect_timeout",
+		"keepalives_idle",
+		"keepalives_interval",
+		"keepalives_count",
+		"tcp_user_timeout",
+		"dbname",
+		NULL,
+	};
+	const char *const values[] = {"10", "10", "5", "3", "25000", conninfo, NULL};
+
+	return PQconnectdbParams(names, values, true);
+}
+
 static bool postgres_connect(struct store *store, struct store_connection **ret_connection,
 			     struct error *error)
 {
 	struct postgres_connection *connection = mem_alloc(sizeof *connection);
 
-	connection->handle = PQconnectdb(store->url);
+	connection->base.store = store;
+	connection->handle = connect_to(store->url);
 	if (PQstatus(connection->handle) != CONNECTION_OK) {
 		set_message(error, ERROR_UNAVAILABLE, "connect to the database",
 			    PQerrorMessage(connection->handle));
@@ -337,9 +403,9 @@ static bool postgres_connect(struct store *store, struct store_connection **ret_
 /* Nothing belongs to the store as a whole: any number of processes may use the database. */
 static bool postgres_open(struct store *store, bool reading, struct error *error)
 {
-	(void)store;
 	(void)reading;
 	(void)error;
+	store->silence_ms = SILENCE_MS;
 	return true;
 }
 

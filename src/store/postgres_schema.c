@@ -278,8 +278,16 @@ static const char *const VERSION_1[] = {
 	NULL,
 };
 
-/* api */
+/* Which Hello is the newest (gateway.md). */
 static const char *const VERSION_2[] = {
+	"ALTER TABLE node_streams ADD COLUMN boot_id TEXT COLLATE \"C\" NOT NULL DEFAULT ''",
+	"ALTER TABLE node_streams ADD COLUMN opened_ms BIGINT NOT NULL DEFAULT 0",
+	"ALTER TABLE node_streams ADD COLUMN ended_boot_id TEXT COLLATE \"C\" NOT NULL DEFAULT ''",
+	NULL,
+};
+
+/* api */
+static const char *const VERSION_3[] = {
 	"ALTER TABLE tenants ADD COLUMN state TEXT COLLATE \"C\" NOT NULL DEFAULT 'active'",
 
 	"ALTER TABLE sites ADD COLUMN state TEXT COLLATE \"C\" NOT NULL DEFAULT 'active'",
@@ -297,7 +305,7 @@ static const char *const VERSION_2[] = {
 };
 
 /* reservations */
-static const char *const VERSION_3[] = {
+static const char *const VERSION_4[] = {
 	"ALTER TABLE reservations ADD COLUMN spot BIGINT NOT NULL DEFAULT 0",
 
 	"ALTER TABLE reservations ADD COLUMN gang_nodes BIGINT NOT NULL DEFAULT 0",
@@ -342,10 +350,10 @@ static const char *const VERSION_3[] = {
 };
 
 /* money */
-static const char *const VERSION_4[] = {
+static const char *const VERSION_5[] = {
 	"CREATE TABLE meter ( "
 	"id TEXT COLLATE \"C\" PRIMARY KEY, "
-	"allocation TEXT COLLATE \"C\" NOT NULL UNIQUE REFERENCES allocations (id), "
+	"allocation TEXT COLLATE \"C\" NOT NULL UNIQUE, "
 	"reservation TEXT COLLATE \"C\" NOT NULL, "
 	"tenant TEXT COLLATE \"C\" NOT NULL, "
 	"pool TEXT COLLATE \"C\" NOT NULL, "
@@ -399,7 +407,7 @@ static const char *const VERSION_4[] = {
 };
 
 /* secrets */
-static const char *const VERSION_5[] = {
+static const char *const VERSION_6[] = {
 	"CREATE TABLE secrets ( "
 	"id TEXT COLLATE \"C\" PRIMARY KEY, "
 	"tenant TEXT COLLATE \"C\" NOT NULL REFERENCES tenants (id), "
@@ -425,12 +433,12 @@ static const char *const VERSION_5[] = {
 };
 
 /* running */
-static const char *const VERSION_6[] = {
+static const char *const VERSION_7[] = {
 	NULL,
 };
 /* clang-format on */
 
 const struct store_migration store_postgres_migrations[STORE_MIGRATIONS] = {
-	{"first", VERSION_1}, {"api", VERSION_2},     {"reservations", VERSION_3},
-	{"money", VERSION_4}, {"secrets", VERSION_5}, {"running", VERSION_6},
+	{"first", VERSION_1},   {"streams", VERSION_2}, {"api", VERSION_3},     {"reservations", VERSION_4},
+	{"money", VERSION_5}, {"secrets", VERSION_6}, {"running", VERSION_7},
 };

@@ -57,7 +57,7 @@ void store_destroy(struct store *store); /* takes NULL; after its connections */
 const char *store_driver(const struct store *store);
 
 /* The highest migration that is applied: STORE_MIGRATIONS once it is open. */
-#define STORE_MIGRATIONS 6
+#define STORE_MIGRATIONS 7
 int store_schema_version(const struct store *store);
 
 /* Another connection, for one more worker. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #define HELP_COLUMN 28
+#define MAX_DIGITS  18 /* of a number: more than any bound has */
 
 static const struct option_value *find(const struct options *options, const char *name)
 {
@@ -59,18 +60,19 @@ static bool read_number(const struct option *option, const char *text, int64_t *
 	int64_t number = 0;
 	size_t digits = strspn(text, "0123456789");
 
-	if (digits == 0 || text[digits] || digits > 18) {
+	if (digits == 0 || text[digits]) {
 		error_set(error, ERROR_INVALID_INPUT, "--%s: '%s' is not a whole number",
 			  option->name, text);
 		return digits && text[digits] ? error_hint(error, "Write digits alone: --%s %.*s",
 							   option->name, (int)digits, text)
 					      : false;
 	}
-	for (size_t i = 0; i < digits; i++)
+	for (size_t i = 0; i < digits && digits <= MAX_DIGITS; i++)
 		number = number * 10 + (text[i] - '0');
-	if (number < option->min || number > option->max)
-		return error_set(error, ERROR_INVALID_INPUT, "--%s: %s is not from %lld to %lld",
-				 option->name, text, (long long)option->min,
+	if (digits > MAX_DIGITS || number < option->min || number > option->max)
+		return error_set(error, ERROR_INVALID_INPUT,
+				 "--%s: %.*s%s is not from %lld to %lld", option->name, MAX_DIGITS,
+				 text, digits > MAX_DIGITS ? "…" : "", (long long)option->min,
 				 (long long)option->max);
 	*ret_number = number;
 	return true;
@@ -244,6 +246,21 @@ int64_t options_number(const struct options *options, const char *name, int64_t 
 	const struct option_value *value = options_value(options, name);
 
 	return value->text ? value->number : otherwise;
+}
+
+bool options_need(const struct options *options, const char *name, const char *other,
+		  struct error *error)
+{
+	return !options_given(options, name) || options_given(options, other) ||
+	       error_set(error, ERROR_INVALID_INPUT, "--%s needs --%s", name, other);
+}
+
+bool options_exclude(const struct options *options, const char *name, const char *other,
+		     struct error *error)
+{
+	return !options_given(options, name) || !options_given(options, other) ||
+	       error_set(error, ERROR_INVALID_INPUT, "--%s and --%s exclude each other", name,
+			 other);
 }
 
 void options_help(struct buf *out, const struct option *table)

@@ -65,5 +65,11 @@ const char *options_text(const struct options *options, const char *name); /* NU
 int64_t options_number(const struct options *options, const char *name, int64_t otherwise);
 const struct option_value *options_value(const struct options *options, const char *name);
 
+/* INVALID_INPUT when `name` is given without `other`; when both are given. */
+MUST_CHECK bool options_need(const struct options *options, const char *name, const char *other,
+			     struct error *error);
+MUST_CHECK bool options_exclude(const struct options *options, const char *name, const char *other,
+				struct error *error);
+
 /* One line a row, "  -o, --output FORMAT   help", help texts in one column. */
 void options_help(struct buf *out, const struct option *table);

@@ -35,16 +35,62 @@ static bool check_depth(const char *text, size_t length, const char *source, str
 	return true;
 }
 
-/* Jansson quotes the text near the mistake, which may be a secret; only a key's name is kept. */
+/* What the parser has against the text, in our words. Its own quote the text near the mistake, which
+ * may be a secret. */
+static const char *complaint(const json_error_t *wrong)
+{
+	static const struct {
+		enum json_error_code code;
+		const char *theirs; /* how it begins; "" whatever it is */
+		const char *ours;
+	} KNOWN[] = {
+		{json_error_premature_end_of_input, "", "the text ends too early"},
+		{json_error_end_of_input_expected, "", "something follows the end"},
+		{json_error_invalid_utf8, "", "a byte that is no UTF-8"},
+		{json_error_null_character, "", "\\u0000 and the byte 0 aren't taken"},
+		{json_error_null_byte_in_key, "", "\\u0000 and the byte 0 aren't taken"},
+		{json_error_numeric_overflow, "", "the number is too large"},
+		{json_error_invalid_syntax, "'[' or '{'", "an object or an array is expected"},
+		{json_error_invalid_syntax, "']'", "',' or ']' is expected"},
+		{json_error_invalid_syntax, "'}'", "',' or '}' is expected"},
+		{json_error_invalid_syntax, "string or '}'", "a name in double quotes is expected"},
+		{json_error_invalid_syntax, "':'", "':' is expected"},
+		{json_error_invalid_syntax, "unexpected token", "a value is expected"},
+		{json_error_invalid_syntax, "invalid token",
+		 "no value of JSON: texts and names stand in double quotes"},
+		{json_error_invalid_syntax, "unexpected newline",
+		 "a text goes on to its closing quote: write \\n for a new line"},
+		{json_error_invalid_syntax, "control character",
+		 "a control character in a text: write it as \\u00XX"},
+		{json_error_invalid_syntax, "invalid escape", "an unknown escape after '\\'"},
+		{json_error_invalid_syntax, "invalid Unicode", "\\u doesn't name a character"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(KNOWN); i++) {
+		if (json_error_code(wrong) == KNOWN[i].code &&
+		    str_starts(wrong->text, KNOWN[i].theirs))
+			return KNOWN[i].ours;
+	}
+	return "this is no JSON";
+}
+
+/* The name of the member that is there twice; it is no secret. */
+static bool duplicate_error(const json_error_t *wrong, const char *source, struct error *error)
+{
+	const char *start = strchr(wrong->text, '"'), *end = strrchr(wrong->text, '"');
+	int length = start && end > start ? (int)(end + 1 - start) : 0;
+
+	return error_set(error, ERROR_INVALID_INPUT, "%s:%d:%d: %.*s is there twice", source,
+			 wrong->line, wrong->column, length ? length : 6,
+			 length ? start : "a name");
+}
+
 static bool parse_error(const json_error_t *wrong, const char *source, struct error *error)
 {
-	const char *near = strstr(wrong->text, " near ");
-	size_t length = near ? (size_t)(near - wrong->text) : strlen(wrong->text);
-
 	if (json_error_code(wrong) == json_error_duplicate_key)
-		length = strlen(wrong->text);
-	return error_set(error, ERROR_INVALID_INPUT, "%s:%d:%d: %.*s", source, wrong->line,
-			 wrong->column, (int)length, wrong->text);
+		return duplicate_error(wrong, source, error);
+	return error_set(error, ERROR_INVALID_INPUT, "%s:%d:%d: %s", source, wrong->line,
+			 wrong->column, complaint(wrong));
 }
 
 bool tree_parse(const void *text, size_t length, size_t max_size, const char *source,

@@ -28,17 +28,20 @@ struct said {
 	uint64_t hash;
 };
 
-/* What a node that says Hello calls its highest number; one that lost its disk starts lower. */
-struct hello {
-	int64_t last_sequence, at_ms;
+/* What was last said of an allocation, under which Spec. */
+struct mention {
+	char allocation[ID_SIZE];
+	int64_t generation;
 };
-#define HELLO_FRESH_MS 5000
+struct mentions VEC_BODY(struct mention);
 
 static struct {
 	struct used_list pods, holds;
-	VEC(char *) released; /* allocations */
+	struct mentions released; /* by the node */
+	struct mentions given;    /* by a database that went back */
 	VEC(struct said) said;
-	VEC(struct hello) hellos;
+	char lineage[ID_SIZE]; /* of the newest Welcome; numbers count within one */
+	int lineages;          /* that there were */
 	int64_t acknowledged;
 	int64_t generation; /* the newest Spec that was sent */
 } seen;
@@ -47,16 +50,23 @@ void invariants_begin(void)
 {
 }
 
+/* A database that went back has forgotten what was released to it, too: it may hand that out again
+ * under the old name. */
+static void forget_lineage(void)
+{
+	vec_deinit(&seen.released);
+	vec_deinit(&seen.given);
+	seen.acknowledged = seen.generation = 0;
+	seen.lineage[0] = '\0';
+}
+
 void invariants_end(void)
 {
-	vec_each (&seen.released, char **allocation)
-		free(*allocation);
-	vec_deinit(&seen.released);
+	forget_lineage();
+	seen.lineages = 0;
 	vec_deinit(&seen.pods);
 	vec_deinit(&seen.holds);
 	vec_deinit(&seen.said);
-	vec_deinit(&seen.hellos);
-	seen.acknowledged = seen.generation = 0;
 }
 
 bool invariants_overlap(const char *a, const char *b)
@@ -66,12 +76,32 @@ bool invariants_overlap(const char *a, const char *b)
 	return a[GPU_NAME_LENGTH] == '\0' || b[GPU_NAME_LENGTH] == '\0' || str_equal(a, b);
 }
 
+static struct mention *mention_find(const struct mentions *mentions, const char *allocation)
+{
+	vec_each (mentions, struct mention * one)
+		if (str_equal(one->allocation, allocation))
+			return one;
+	return NULL;
+}
+
+static void mention(struct mentions *mentions, const char *allocation, int64_t generation)
+{
+	struct mention *one = mention_find(mentions, allocation);
+	if (!one) {
+		one = vec_push(mentions);
+		str_copy(one->allocation, sizeof one->allocation, allocation);
+	}
+	if (generation > one->generation)
+		one->generation = generation;
+}
+
+/* For good. But a database that went back may have it still to come: the node had to release it, and
+ * gets it by a later Spec. */
 static bool is_released(const char *allocation)
 {
-	vec_each (&seen.released, char **one)
-		if (str_equal(*one, allocation))
-			return true;
-	return false;
+	const struct mention *released = mention_find(&seen.released, allocation);
+	const struct mention *given = mention_find(&seen.given, allocation);
+	return released && !(given && given->generation > released->generation);
 }
 
 /* --- 1 and 2 --- */
@@ -182,14 +212,15 @@ void invariants_holds(void)
 /* --- 2, 3 and 4: what is said --- */
 
 /* proves: REL-2 GW-17 */
-static void released_check(const char *allocation)
+static void released_check(const char *allocation, int64_t generation)
 {
+	mention(&seen.released, allocation, generation);
+	if (!is_released(allocation))
+		return;
 	vec_each (&seen.pods, const struct used *pod)
 		if (str_equal(pod->allocation, allocation))
 			sim_broken("%s is reported as released while pod %s runs on %s", allocation,
 				   pod->pod, pod->device);
-	if (!is_released(allocation))
-		*vec_push(&seen.released) = mem_strdup(allocation);
 }
 
 static void sequence_check(int64_t sequence, const uint8_t *data, size_t length)
@@ -215,8 +246,6 @@ static void up_check(const uint8_t *data, size_t length)
 		sim_broken("the node sends what can't be read: %s", error.what);
 		return;
 	}
-	if (message->body_case == BETTERCOMPUTE__V1__UP__BODY_HELLO)
-		*vec_push(&seen.hellos) = (struct hello){message->hello->last_sequence, sim.now_ms};
 	if (message->body_case != BETTERCOMPUTE__V1__UP__BODY_REPORT)
 		return;
 	const Bettercompute__V1__Report *report = message->report;
@@ -227,22 +256,18 @@ static void up_check(const uint8_t *data, size_t length)
 	    report->body_case != BETTERCOMPUTE__V1__REPORT__BODY_CONDITIONS)
 		sequence_check(report->sequence, data, length);
 	if (report->body_case == BETTERCOMPUTE__V1__REPORT__BODY_RELEASED)
-		released_check(report->released->allocation);
+		released_check(report->released->allocation, report->spec_generation);
 }
 
-static bool hello_said(int64_t last_sequence)
-{
-	vec_each (&seen.hellos, const struct hello *hello)
-		if (hello->last_sequence == last_sequence &&
-		    sim.now_ms - hello->at_ms < HELLO_FRESH_MS)
-			return true;
-	return false;
-}
-
-static void welcome_check(int64_t acknowledged)
+static void welcome_check(const char *lineage, int64_t acknowledged)
 {
 	sim_trace("welcome, acknowledged %lld", (long long)acknowledged);
-	if (acknowledged < seen.acknowledged && !hello_said(acknowledged))
+	if (!str_equal(lineage, seen.lineage)) {
+		forget_lineage();
+		seen.lineages++;
+		str_copy(seen.lineage, sizeof seen.lineage, lineage);
+	}
+	if (acknowledged < seen.acknowledged)
 		sim_broken("report %lld was acknowledged and is not any more: only %lld is",
 			   (long long)seen.acknowledged, (long long)acknowledged);
 	seen.acknowledged = acknowledged;
@@ -261,7 +286,7 @@ static void down_check(const uint8_t *data, size_t length)
 		if (message->ack->sequence > seen.acknowledged)
 			seen.acknowledged = message->ack->sequence;
 	} else if (message->body_case == BETTERCOMPUTE__V1__DOWN__BODY_WELCOME) {
-		welcome_check(message->welcome->acknowledged);
+		welcome_check(message->welcome->lineage, message->welcome->acknowledged);
 	} else if (message->body_case == BETTERCOMPUTE__V1__DOWN__BODY_SPEC) {
 		sim_trace("spec %lld with %zu assignments", (long long)message->spec->generation,
 			  message->spec->n_assignments);
@@ -270,6 +295,9 @@ static void down_check(const uint8_t *data, size_t length)
 				   (long long)message->spec->generation,
 				   (long long)seen.generation);
 		seen.generation = message->spec->generation;
+		for (size_t i = 0; seen.lineages > 1 && i < message->spec->n_assignments; i++)
+			mention(&seen.given, message->spec->assignments[i]->allocation,
+				message->spec->generation);
 	}
 }
 

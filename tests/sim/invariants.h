@@ -6,9 +6,11 @@
  *   2  AllocationReleased is not sent while a pod runs on a device of that allocation, and no pod
  *      runs on one afterwards.
  *   3  The number of a report on an allocation stands for one content, and an acknowledged number
- * stays acknowledged. 4  A Spec's generation never falls on a live stream's sending side. 5  When
- * everything is calm: what is booked is bound and offered, and what was released is gone from the
- * disk, the kubelet and the records (world.c asks for that).
+ *      stays acknowledged, within one lineage of the database.
+ *   4  A Spec's generation never falls on a live stream's sending side, within one lineage.
+ *   5  When everything is calm: what is booked is bound and offered, and what was released is gone
+ *      from the disk, the kubelet and the records (world.c asks for that).
+ * A database that went back may give an allocation anew that was released; then 2 begins again.
  */
 #pragma once
 

@@ -34,6 +34,12 @@ static const struct option table[] = {
 	 .value = "N",
 	 .help = "one in so many changes of a file is fatal (150; 0: none)",
 	 .max = 1000000},
+	{.name = "restores",
+	 .kind = OPTION_FLAG,
+	 .help = "the database goes back to a backup now and then"},
+	{.name = "sockets",
+	 .kind = OPTION_FLAG,
+	 .help = "plugin sockets are deleted again and again"},
 	{.name = "story",
 	 .kind = OPTION_FLAG,
 	 .help = "book, run, release, delete: with a crash at each step in turn"},
@@ -81,9 +87,12 @@ static bool run(const struct world_options *options, struct totals *totals)
 		       (unsigned long long)options->seed, (unsigned long long)options->crash_at,
 		       options->crash_kind == SIM_POWER_CUT ? " --power" : "");
 	else if (!result.ok)
-		printf("  again: scripts/sim --seed %llu --steps %llu --crashes %llu --verbose\n",
+		printf("  again: scripts/sim --seed %llu --steps %llu --crashes %llu%s%s "
+		       "--verbose\n",
 		       (unsigned long long)options->seed, (unsigned long long)options->ops,
-		       (unsigned long long)options->crash_one_in);
+		       (unsigned long long)options->crash_one_in,
+		       options->restores ? " --restores" : "",
+		       options->sockets ? " --sockets" : "");
 	fflush(stdout);
 	return result.ok;
 }
@@ -130,6 +139,8 @@ int main(int argc, char **argv)
 		.seed = (uint64_t)options_number(&given, "seed", 1),
 		.ops = (uint64_t)options_number(&given, "steps", DEFAULT_OPS),
 		.crash_one_in = (uint64_t)options_number(&given, "crashes", DEFAULT_CRASH),
+		.restores = options_given(&given, "restores"),
+		.sockets = options_given(&given, "sockets"),
 		.story = options_given(&given, "story"),
 		.verbose = options_given(&given, "verbose"),
 	};

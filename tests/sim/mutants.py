@@ -46,6 +46,8 @@ MUTANTS = [
     ("answers-from-before-the-withdrawal-count", "src/node/core/release.c",
      "\tif (view->answer != RELEASE_ANSWER_NONE &&\n\t    mono_until(evidence_from(view), view->answered) < 0)\n",
      "\tif (view->answer != RELEASE_ANSWER_NONE && view->answered.ms < 0)\n"),
+    ("bound-while-a-release-is-pending", "src/node/core/converge.c",
+     "!entry->reported && i < entry->devices.count", "entry->reported && i < entry->devices.count"),
     ("a-socket-name-twice", "src/node/deviceplugin.c",
      "\trandom_bytes(&random, sizeof random);\n", "\trandom = 7;\n"),
     ("acted-on-before-it-is-stored", "src/node/converge.c",
@@ -53,8 +55,9 @@ MUTANTS = [
      "\tnode->write.spec = spec;\n"),
 ]
 
-# Until it is caught: some seeds, every crash point of the story, more seeds.
-RUNS = [["--seeds", "60", "--steps", "100"], ["--story"], ["--seeds", "600", "--start", "61", "--steps", "100"]]
+# Until it is caught: some seeds, a worse world, every crash point of the story, more seeds.
+RUNS = [["--seeds", "60", "--steps", "100"], ["--seeds", "100", "--steps", "100", "--restores", "--sockets"],
+        ["--story"], ["--seeds", "600", "--start", "61", "--steps", "100"]]
 
 
 def compile_command(build, source):

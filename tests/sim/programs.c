@@ -26,6 +26,7 @@ static struct {
 	struct store_connection *connection;
 	struct pki_folder pki;
 	struct control_principal operator;
+	VEC(char *) backup; /* a statement a row */
 } disk;
 
 /* Setting up can't fail; when it does, the world is wrong and says why. */
@@ -137,6 +138,97 @@ json_t *programs_call(programs_call_fn *fn, const char *id, json_t *body)
 	return answer;
 }
 
+/* --- a backup, and going back to it --- */
+
+static bool table_dump(struct store_connection *db, const char *table, struct error *error)
+{
+	CLEANUP(buf) struct buf sql = {0};
+	CLEANUP(store_rows) struct store_rows columns = {0}, rows = {0};
+	if (!store_query(db,
+			 "SELECT group_concat('quote(' || name || ')', '||'',''||') "
+			 "FROM pragma_table_info($1)",
+			 STORE_PARAMS(store_text(table)), &columns, error))
+		return false;
+	buf_printf(&sql, "SELECT %s FROM %s", store_get_text(&columns, 0, 0), table);
+	if (!store_query(db, buf_text(&sql), STORE_NO_PARAMS, &rows, error))
+		return false;
+	for (size_t i = 0; i < rows.count; i++) {
+		struct buf insert = {0};
+		buf_printf(&insert, "INSERT INTO %s VALUES (%s)", table,
+			   store_get_text(&rows, i, 0));
+		*vec_push(&disk.backup) = buf_take_text(&insert);
+	}
+	return true;
+}
+
+static bool dump_body(struct store_connection *db, void *arg UNUSED, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows tables = {0};
+	bool done = store_query(db,
+				"SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT "
+				"IN ('meta', 'schema_versions') ORDER BY name",
+				STORE_NO_PARAMS, &tables, error);
+	for (size_t i = 0; done && i < tables.count; i++)
+		done = table_dump(db, store_get_text(&tables, i, 0), error);
+	return done;
+}
+
+static bool load_body(struct store_connection *db, void *arg UNUSED, struct error *error)
+{
+	bool done = store_exec(db, "PRAGMA defer_foreign_keys = ON", STORE_NO_PARAMS, error) &&
+		    store_exec(db, "DELETE FROM counters", STORE_NO_PARAMS, error);
+	vec_each (&disk.backup, char **insert)
+		done = done && store_exec(db, *insert, STORE_NO_PARAMS, error);
+	return done;
+}
+
+/* On a connection of its own: these statements are not worth keeping. */
+static void database_run(enum store_mode mode, store_body_fn *body)
+{
+	struct store_connection *connection;
+	struct error error;
+	must(store_connect(disk.store, &connection, &error), &error);
+	must(store_run(connection, mode, body, NULL, &error), &error);
+	store_disconnect(connection);
+}
+
+static void backup_drop(void)
+{
+	vec_each (&disk.backup, char **insert)
+		free(*insert);
+	vec_deinit(&disk.backup);
+}
+
+static void database_open(void)
+{
+	struct error error;
+	must(store_open("sqlite::memory:", &disk.store, &error), &error);
+	must(store_connect(disk.store, &disk.connection, &error), &error);
+}
+
+static void database_close(void)
+{
+	store_disconnect(TAKE(disk.connection));
+	store_destroy(TAKE(disk.store));
+}
+
+void programs_backup(void)
+{
+	backup_drop();
+	database_run(STORE_READ, dump_body);
+}
+
+bool programs_restore(void)
+{
+	if (disk.backup.count == 0)
+		return false;
+	sim_process_kill(&programs.control, SIM_KILLED);
+	database_close();
+	database_open();
+	database_run(STORE_WRITE, load_body);
+	return true;
+}
+
 /* --- dying and coming back --- */
 
 static void come_back(void *arg)
@@ -177,8 +269,7 @@ static void database_make(void)
 	struct control control;
 	struct error error;
 	char key[CONTROL_KEY_SIZE];
-	must(store_open("sqlite::memory:", &disk.store, &error), &error);
-	must(store_connect(disk.store, &disk.connection, &error), &error);
+	database_open();
 	control = world_control();
 	must(control_init(&control, key, &error), &error);
 	must(control_authenticate(&control, key, &disk.operator, & error), &error);
@@ -287,8 +378,8 @@ void programs_begin(void)
 
 void programs_end(void)
 {
-	store_disconnect(TAKE(disk.connection));
-	store_destroy(TAKE(disk.store));
+	backup_drop();
+	database_close();
 	pki_folder_deinit(&disk.pki);
 	disk.pki = (struct pki_folder){0};
 }

@@ -41,6 +41,11 @@ json_t *programs_call(programs_call_fn *fn, const char *id, json_t *body);
 /* The same without the gateway hearing of it: for looking. */
 json_t *programs_look(programs_call_fn *fn, const char *id);
 
+/* The database as it is now, and as it was then: with the lineage of a new database, since that is what
+ * a restore is. The control plane dies of it and comes back. Without a backup nothing happens. */
+void programs_backup(void);
+bool programs_restore(void);
+
 /* --- bcd.c --- */
 
 /* Its configuration and its identity, as `bcd join` leaves them. */

@@ -94,8 +94,3 @@ bool workers_submit(struct workers *workers, workers_work_fn *work, workers_done
 	job->event = sim_schedule(sim.current, sim_delay(JOB_MS), on_work, job);
 	return true;
 }
-
-size_t workers_under_way(const struct workers *workers)
-{
-	return workers->jobs.count;
-}

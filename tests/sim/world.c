@@ -78,6 +78,13 @@ void sim_world_message(const char *path, bool to_server, const uint8_t *data, si
 	buf_add(vec_push(&world.specs), data, length);
 }
 
+static void specs_drop(void)
+{
+	vec_each (&world.specs, struct buf * spec)
+		buf_deinit(spec);
+	vec_deinit(&world.specs);
+}
+
 /* --- what people do --- */
 
 /* `in_ms` from now, as the API takes it; the simulation's day has no end. */
@@ -221,6 +228,21 @@ static void socket_vanishes(void)
 		break;
 	}
 	durable_names_deinit(&names);
+}
+
+/* Bookings of the time between are forgotten, those that ended in it are back. What was sent before
+ * has no way to come through the new process's streams. */
+static void database_goes_back(void)
+{
+	if (sim_below(2) == 0) {
+		sim_trace("a backup");
+		programs_backup();
+		return;
+	}
+	if (!programs_restore())
+		return;
+	sim_trace("the database is put back to its backup");
+	specs_drop();
 }
 
 static void something_happens(void)
@@ -460,7 +482,12 @@ static void on_op(void *arg UNUSED)
 		calm_begins();
 		return;
 	}
-	something_happens();
+	if (world.options.restores && sim_below(10) == 0)
+		database_goes_back();
+	else if (world.options.sockets && sim_below(3) == 0)
+		socket_vanishes();
+	else
+		something_happens();
 	sim_schedule(NULL, (int64_t)sim_below(OP_EVERY_MS), on_op, NULL);
 }
 
@@ -537,9 +564,7 @@ static void world_end(void)
 	vec_each (&world.reservations, char **id)
 		free(*id);
 	vec_deinit(&world.reservations);
-	vec_each (&world.specs, struct buf * spec)
-		buf_deinit(spec);
-	vec_deinit(&world.specs);
+	specs_drop();
 }
 
 struct world_result world_run(const struct world_options *options)

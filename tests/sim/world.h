@@ -14,6 +14,8 @@ struct world_options {
 	uint64_t seed;
 	uint64_t ops;          /* how many things happen */
 	uint64_t crash_one_in; /* at each change of a file or database; 0: never */
+	bool restores;         /* the database goes back to a backup now and then */
+	bool sockets;          /* plugin sockets are deleted again and again */
 	bool story;
 	uint64_t crash_at; /* the story's: at exactly this step; 0: never */
 	enum sim_death crash_kind;

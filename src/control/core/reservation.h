@@ -72,8 +72,11 @@ bool allocation_state_parse(const char *name, enum allocation_state *ret_state);
 /* A node that failed a reservation so many times isn't asked again for so long: a reservation that
  * waits for weeks has few failures to show. */
 #define ALLOCATION_RETRY_MS     ((int64_t)5 * 60 * 1000)
-#define ALLOCATION_RETRY_MAX_MS ((int64_t)24 * 60 * 60 * 1000)
+#define ALLOCATION_RETRY_MAX_MS ((int64_t)60 * 60 * 1000)
 int64_t allocation_retry_ms(int64_t failures);
+/* Devices that couldn't be bound are offered to nobody for so long: what was in the way of one
+ * reservation is in the way of the next. */
+#define ALLOCATION_REST_MS ((int64_t)60 * 1000)
 
 /* Does AllocationReleased, said about Spec `report_generation`, end this allocation's release? Only
  * when it was withdrawn, and by that Spec or an earlier one: an older "released" speaks of

@@ -241,6 +241,11 @@ static void bind_assignment(const struct converge_view *view, struct converge_pl
 	if (!check_entry(view, plan, assignment) || !check_host(view, plan, assignment) ||
 	    !make_hold(view, plan, assignment, &hold))
 		return;
+	if (!holds_fit_file(&hold)) {
+		fail(plan, assignment->allocation, "invalid-assignment",
+		     "its CDI spec would be over %zu bytes", HOLDS_MAX_FILE);
+		return;
+	}
 	*vec_push(&plan->binds) = hold;
 	hold = (struct hold){0};
 }
@@ -258,25 +263,40 @@ static bool same_devices(const struct hold *hold, const struct spec_assignment *
 }
 
 /* The record has an end. What doesn't fit stays bound until there is room. */
-static bool fits_record(const struct releases *releases, const struct converge_plan *plan,
-			const char *allocation)
+static bool fits_record(const struct releases *releases, struct releases_room *room,
+			const struct hold *hold)
 {
-	return releases->entries.count + plan->releases.count < RELEASES_MAX ||
-	       releases_find(releases, allocation);
+	const struct release_entry *entry = releases_find(releases, hold->allocation);
+
+	return (entry && !entry->reported && entry->devices.count > 0) ||
+	       releases_room_take(room, hold, entry != NULL);
+}
+
+static void release_unwanted(const struct converge_view *view, struct converge_plan *plan)
+{
+	struct releases_room room;
+	bool measured = false;
+
+	for (size_t i = 0; i < view->holds->count; i++) {
+		const struct hold *hold = &view->holds->items[i];
+
+		if (!str_equal(hold->binding, OFFER_BINDING) ||
+		    spec_find(view->spec, hold->allocation))
+			continue;
+		if (!measured)
+			room = releases_room(view->releases);
+		measured = true;
+		if (fits_record(view->releases, &room, hold))
+			*vec_push(&plan->releases) = hold;
+	}
 }
 
 void converge_decide(const struct converge_view *view, struct converge_plan *ret_plan)
 {
 	struct converge_plan plan = {0};
 
-	for (size_t i = 0; view->spec && view->holds && i < view->holds->count; i++) {
-		const struct hold *hold = &view->holds->items[i];
-
-		if (str_equal(hold->binding, OFFER_BINDING) &&
-		    !spec_find(view->spec, hold->allocation) &&
-		    fits_record(view->releases, &plan, hold->allocation))
-			*vec_push(&plan.releases) = hold;
-	}
+	if (view->spec && view->holds)
+		release_unwanted(view, &plan);
 	for (size_t i = 0; view->spec && view->holds && i < view->spec->assignments.count; i++) {
 		const struct spec_assignment *assignment = &view->spec->assignments.items[i];
 		const struct hold *hold = holds_find(view->holds, assignment->allocation);

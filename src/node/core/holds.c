@@ -18,6 +18,9 @@
 #define KEY_VISIBLE     "bcd.dev/visible-device"
 #define KEY_RANGE       "bcd.dev/range"
 
+/* What a node's type, major and minor add to the text, with room. */
+#define NUMBERS_LENGTH 128
+
 void hold_deinit(struct hold *hold)
 {
 	if (!hold)
@@ -193,6 +196,17 @@ void holds_format(const struct hold *hold, struct buf *out)
 		json_object_set_new(spec, "containerEdits",
 				    json_pack("{s:o}", "deviceNodes", format_nodes(&hold->common)));
 	tree_dump_pretty(out, spec);
+}
+
+bool holds_fit_file(const struct hold *hold)
+{
+	CLEANUP(buf) struct buf text = {0};
+	size_t nodes = hold->common.count;
+
+	holds_format(hold, &text);
+	for (size_t i = 0; i < hold->devices.count; i++)
+		nodes += hold->devices.items[i].nodes.count;
+	return text.length + nodes * NUMBERS_LENGTH <= HOLDS_MAX_FILE;
 }
 
 /* --- reading --- */

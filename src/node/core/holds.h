@@ -77,6 +77,8 @@ const char *holds_id_allocation(const char *id);
 
 /* The spec's text. The hold has at least one device. */
 void holds_format(const struct hold *hold, struct buf *out);
+/* Can its file be read again, with the numbers of all its nodes? Beyond HOLDS_MAX_FILE it can't. */
+bool holds_fit_file(const struct hold *hold);
 /* `file_name` is where the text was found: the hold must be that file's. `*ret_hold` must be empty.
  */
 MUST_CHECK bool holds_parse(const char *text, size_t length, const char *file_name,

@@ -85,14 +85,16 @@ bool releases_add_withdrawn(struct releases *releases, const struct spec *spec,
 			    const struct holds *holds, struct wall wall, struct mono now,
 			    const char *boot_id)
 {
+	struct releases_room room = releases_room(releases);
+	const struct hold nothing = {0};
 	bool added = false;
 
 	for (size_t i = 0; i < spec->withdrawn.count; i++) {
 		const char *allocation = spec->withdrawn.items[i].allocation;
 
 		if (releases_find(releases, allocation) || holds_find(holds, allocation) ||
-		    releases->entries.count == RELEASES_MAX)
-			continue;
+		    !releases_room_take(&room, &nothing, false))
+			continue; /* for want of room: a later Spec names it again */
 		add_entry(releases, allocation, wall, now, boot_id);
 		added = true;
 	}
@@ -147,6 +149,36 @@ void releases_format(const struct releases *releases, struct buf *out)
 	if (releases->extra)
 		json_object_update_missing(tree, releases->extra);
 	tree_dump_pretty(out, tree);
+}
+
+struct releases_room releases_room(const struct releases *releases)
+{
+	CLEANUP(buf) struct buf text = {0};
+
+	releases_format(releases, &text);
+	return (struct releases_room){
+		.entries = RELEASES_MAX - releases->entries.count,
+		.bytes = text.length < RELEASES_MAX_FILE ? RELEASES_MAX_FILE - text.length : 0,
+	};
+}
+
+bool releases_room_take(struct releases_room *room, const struct hold *hold, bool in_place)
+{
+	/* No number and no id is longer. */
+	static const char longest[] = "ffffffff-ffff-ffff-ffff-ffffffffffff";
+	CLEANUP(releases) struct releases alone = {0};
+	CLEANUP(buf) struct buf text = {0};
+
+	if (!in_place && room->entries == 0)
+		return false;
+	releases_add(&alone, hold, (struct wall){INT64_MAX}, (struct mono){INT64_MAX}, longest);
+	str_copy(alone.entries.items[0].allocation, ID_SIZE, longest);
+	releases_format(&alone, &text);
+	if (text.length > room->bytes)
+		return false;
+	room->bytes -= text.length;
+	room->entries -= !in_place;
+	return true;
 }
 
 /* --- reading --- */

@@ -74,6 +74,16 @@ bool releases_add_withdrawn(struct releases *releases, const struct spec *spec,
 			    const struct holds *holds, struct wall wall, struct mono now,
 			    const char *boot_id);
 void releases_remove(struct releases *releases, const char *allocation);
+
+/* What the record can still take: beyond it no restart could read the file again. */
+struct releases_room {
+	size_t entries, bytes;
+};
+struct releases_room releases_room(const struct releases *releases);
+/* Takes what the hold's entry needs, in place of one that is there or as one more. False, and
+ * nothing is taken: there isn't as much. */
+bool releases_room_take(struct releases_room *room, const struct hold *hold, bool in_place);
+
 void releases_format(const struct releases *releases, struct buf *out);
 /* Anything that isn't such a record in full is an error: it is never taken as "none pending". */
 MUST_CHECK bool releases_parse(const char *text, size_t length, struct releases *ret_releases,

@@ -131,7 +131,7 @@ static json_t *format_report(const struct report *report)
 	return object;
 }
 
-void reports_format(const struct reports *reports, struct buf *out)
+static void format_all(const struct reports *reports, struct buf *out)
 {
 	CLEANUP(tree)
 	json_t *tree = json_pack("{s:i, s:I, s:[]}", "version", REPORTS_VERSION, "sequence",
@@ -141,6 +141,17 @@ void reports_format(const struct reports *reports, struct buf *out)
 		json_array_append_new(json_object_get(tree, "reports"),
 				      format_report(&reports->queue.items[i]));
 	tree_dump_pretty(out, tree);
+}
+
+void reports_format(struct reports *reports, struct buf *out)
+{
+	format_all(reports, out);
+	while (out->length > REPORTS_MAX_FILE) {
+		for (size_t drop = reports->queue.count / 8 + 1; drop > 0; drop--)
+			remove_at(reports, 0);
+		buf_clear(out);
+		format_all(reports, out);
+	}
 }
 
 static bool parse_atoms(json_t *object, const char *where, struct report *report,

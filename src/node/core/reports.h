@@ -65,7 +65,8 @@ bool reports_drop(struct reports *reports, enum report_kind kind, const char *su
 void reports_acknowledge(struct reports *reports, int64_t sequence);
 bool reports_has(const struct reports *reports, enum report_kind kind, const char *subject);
 
-void reports_format(const struct reports *reports, struct buf *out);
+/* Drops the oldest when the file would be over REPORTS_MAX_FILE, as reports_add() does. */
+void reports_format(struct reports *reports, struct buf *out);
 MUST_CHECK bool reports_parse(const char *text, size_t length, struct reports *ret_reports,
 			      struct error *error);
 const char *report_kind_name(enum report_kind kind);

@@ -121,6 +121,19 @@ static bool take_withdrawn(const char *allocation, struct spec *spec, struct err
 	return true;
 }
 
+/* What is stored must be readable again, also when each assignment has failed. */
+static bool check_fits(const struct spec *spec, struct error *error)
+{
+	CLEANUP(buf) struct buf text = {0};
+	size_t length;
+
+	spec_format(spec, &text);
+	length = text.length + spec->assignments.count * SPEC_REASON_SIZE;
+	return length <= SPEC_MAX_FILE ||
+	       error_set(error, ERROR_RESOURCES_EXHAUSTED, "%s would have %zu bytes; %zu at most",
+			 SPEC_FILE, length, SPEC_MAX_FILE);
+}
+
 bool spec_from_message(const Bettercompute__V1__Spec *message, struct spec *ret_spec,
 		       struct error *error)
 {
@@ -145,6 +158,8 @@ bool spec_from_message(const Bettercompute__V1__Spec *message, struct spec *ret_
 	for (size_t i = 0; i < message->n_withdrawn && i < SPEC_MAX_WITHDRAWN; i++)
 		if (!take_withdrawn(message->withdrawn[i], &spec, error))
 			return false;
+	if (!check_fits(&spec, error))
+		return false;
 	*ret_spec = spec;
 	spec = (struct spec){0};
 	return true;

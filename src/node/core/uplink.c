@@ -44,6 +44,7 @@ bool uplink_pack_hello(const struct uplink_hello *hello, struct buf *out, struct
 		message.spec_generation = hello->spec->generation;
 	}
 	message.last_sequence = hello->last_sequence;
+	message.opened_ms = hello->opened_ms;
 	message.hostname = message_text(hello->hostname);
 	up.body_case = BETTERCOMPUTE__V1__UP__BODY_HELLO;
 	up.hello = &message;

@@ -31,6 +31,7 @@ struct uplink_hello {
 	const char *boot_id, *hostname;
 	const struct spec *spec; /* NULL: none is stored */
 	int64_t last_sequence;
+	int64_t opened_ms; /* by the boot's clock; later streams have more */
 	/* A host without GPUs announces no capability (GW-1). One that holds some has them, though it
 	 * may not see them now: without capabilities it would be told to give them back. */
 	bool has_gpus, has_holds;

@@ -30,8 +30,34 @@ func StartBCD() Step {
 	}}
 }
 
-func KillServe() Step  { return Step{"kill -9 serve", func(w *World) error { return w.P.KillServe() }} }
-func StartServe() Step { return Step{"start serve", func(w *World) error { return w.P.StartServe() }} }
+func KillServe() Step { return Step{"kill -9 serve", func(w *World) error { return w.P.KillServe() }} }
+
+// StartServe starts the control plane and waits until bcd is connected again.
+func StartServe() Step {
+	return Step{"start serve", func(w *World) error {
+		if err := w.P.StartServe(); err != nil {
+			return err
+		}
+		return NodeIsBack().Do(w)
+	}}
+}
+
+// Reconnects is within what bcd is connected again once the control plane answers: its longest pause between two tries, and the
+// deadline of a try.
+const Reconnects = 60*time.Second + 15*time.Second
+
+// NodeIsBack waits for bcd to be connected to the control plane.
+func NodeIsBack() Step {
+	return Step{"the node is connected", func(w *World) error {
+		return Eventually(Reconnects, func() error {
+			n, err := w.P.Node()
+			if err == nil && !n.Connected {
+				err = fmt.Errorf("the node is %s and not connected", n.State)
+			}
+			return err
+		})
+	}}
+}
 
 func KillKubelet() Step {
 	return Step{"kill -9 the kubelet", func(w *World) error {
@@ -136,10 +162,6 @@ func NobodyRegisters(resource string, during time.Duration) Step {
 			return errors.Join(err, Expect("Register calls", len(times), w.registered[resource]))
 		})
 	}}
-}
-
-func Wait(d time.Duration) Step {
-	return Step{fmt.Sprintf("wait %v", d), func(*World) error { time.Sleep(d); return nil }}
 }
 
 // SecondBCD starts another bcd on the same machine; it must wait, not end.

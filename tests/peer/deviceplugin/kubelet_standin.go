@@ -212,6 +212,9 @@ func (s *StandIn) Inside(name string) (*Inside, error) {
 	return in, nil
 }
 
+// Show prints what there is to see after a failed case.
+func (s *StandIn) Show() { fmt.Printf("---- kubelet.log\n%s", tail(s.process.Log)) }
+
 // Remove ends the stand-in and removes its folder.
 func (s *StandIn) Remove() error {
 	return errors.Join(s.process.End(syscall.SIGTERM), os.RemoveAll(s.Root()))

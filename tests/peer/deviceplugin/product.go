@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -184,13 +185,17 @@ func command(path string, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+// ownAddress is one that stays this run's own while nobody listens on it: a loopback address that no other program thinks of, and
+// a port below those that the kernel gives to whoever asks for any.
+func ownAddress() (address string, err error) {
+	for range 20 {
+		address = fmt.Sprintf("127.%d.%d.%d:%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254), 10000+rand.IntN(20000))
+		var l net.Listener
+		if l, err = net.Listen("tcp", address); err == nil {
+			return address, l.Close()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String(), nil
+	return "", err
 }
 
 func (p *Product) home() string   { return filepath.Join(p.Dir, "serve") }
@@ -201,10 +206,10 @@ func (p *Product) SimFile() string { return filepath.Join(p.Dir, "gpus.toml") }
 
 // Setup makes a control plane with a tenant and a pool, joins this machine's bcd and starts it.
 func (p *Product) Setup() (err error) {
-	if p.listen, err = freeAddress(); err != nil {
+	if p.listen, err = ownAddress(); err != nil {
 		return err
 	}
-	if p.gateway, err = freeAddress(); err != nil {
+	if p.gateway, err = ownAddress(); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(p.Dir, 0o700); err != nil {
@@ -232,7 +237,7 @@ func (p *Product) Setup() (err error) {
 	if err := p.StartNode(); err != nil {
 		return err
 	}
-	return Eventually(20*time.Second, func() error {
+	return Eventually(30*time.Second, func() error {
 		n, err := p.Node()
 		if err == nil && n.State != "ready" {
 			err = fmt.Errorf("the node is %s", n.State)
@@ -296,6 +301,17 @@ func (p *Product) join() error {
 	return err
 }
 
+// cdiFolders are where bcd may write for the container runtime.
+func (p *Product) cdiFolders() []string {
+	folders := []string{"/etc/cdi", "/var/run/cdi"}
+	for i, name := range []string{"cdi", "run_cdi"} {
+		if p.Paths[name] != "" {
+			folders[i] = p.Paths[name]
+		}
+	}
+	return folders
+}
+
 // StartServe starts the control plane and waits until it answers.
 func (p *Product) StartServe() (err error) {
 	p.serve, err = startProcess(filepath.Join(p.Dir, "serve.log"), nil, p.BetterCompute, "serve", "--home", p.home(),
@@ -303,7 +319,7 @@ func (p *Product) StartServe() (err error) {
 	if err != nil {
 		return err
 	}
-	return Eventually(10*time.Second, func() error {
+	return Eventually(30*time.Second, func() error {
 		if p.serve.Ended() {
 			return fmt.Errorf("serve ended: %s", tail(p.serve.Log))
 		}
@@ -382,8 +398,8 @@ func (p *Product) SimSet(gpu, assignment string) error {
 
 func tail(file string) string {
 	b, _ := os.ReadFile(file)
-	if len(b) > 1500 {
-		b = b[len(b)-1500:]
+	if len(b) > 3000 {
+		b = b[len(b)-3000:]
 	}
 	return string(b)
 }

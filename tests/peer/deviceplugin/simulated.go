@@ -12,7 +12,7 @@ type Layout int
 
 const (
 	Whole Layout = iota // eight whole GPUs
-	MIG                 // 6 and 7 are cut: three of 1g.10gb and one of 3g.40gb each
+	MIG                 // 6 and 7 are cut: three of 1g.10gb and one of 3g.40gb each, which has the largest numbers there are
 	Slots               // 4 and 5 offer four slots each, beside themselves
 )
 
@@ -31,7 +31,7 @@ func (p *Product) Simulate(l Layout) error {
 			for i := range 3 {
 				fmt.Fprintf(&b, "  { profile = \"1g.10gb\", start = %d, size = 1, gi = %d, ci = 0, uuid = \"MIG-0000000%d-0000-4000-8000-%012x\" },\n", i, i+7, n, i)
 			}
-			fmt.Fprintf(&b, "  { profile = \"3g.40gb\", start = 4, size = 4, gi = 2, ci = 0, uuid = \"MIG-0000000%d-0000-4000-8000-%012x\" },\n]\n", n, 9)
+			fmt.Fprintf(&b, "  { profile = \"3g.40gb\", start = 4, size = 4, gi = 14, ci = 7, uuid = \"MIG-0000000%d-0000-4000-8000-%012x\" },\n]\n", n, 9)
 		}
 		if l == Slots && (n == 4 || n == 5) {
 			b.WriteString("slots = 4\n")

@@ -108,6 +108,13 @@ var Table = []Row{
 		StartPod("worker", migResource, 3),
 		Runs("worker"),
 		Given("worker", 3, "m", "big"),
+		KillKubelet(), StartKubelet(), // the longest ids that bcd makes, through the kubelet's checkpoint
+		RegistersAgain(migResource),
+		Offered(migResource, 3),
+		GoesOn("worker"),
+		StartPod("more", migResource, 1),
+		StaysPending("more", 3*time.Second),
+		DeletePod("more"),
 		Release("m"),
 		Offered(migResource, 1),
 		StaysHeld("m", 2*time.Second),
@@ -197,7 +204,7 @@ var Table = []Row{
 		Runs("after"),
 		Given("after", 1, "r"),
 		StartServe(),
-		Wait(3 * time.Second),
+		NothingChanges(3 * time.Second),
 		GoesOn("running"),
 		Offered(gpuResource, 2),
 		Reserve("more", GPUs(1)),
@@ -266,7 +273,7 @@ var Table = []Row{
 		Runs("running"),
 		Given("running", 1, "r"),
 		KillServe(),
-		Wait(Away),
+		NothingChanges(Away),
 		GoesOn("running"),
 		KillKubelet(), StartKubelet(),
 		RegistersAgain(gpuResource),
@@ -274,14 +281,17 @@ var Table = []Row{
 		StartPod("next", gpuResource, 1),
 		Runs("next"),
 		Given("next", 1, "r"),
+		Apart("running", "next"),
 		StartServe(),
-		Wait(3 * time.Second),
+		NothingChanges(3 * time.Second),
 		GoesOn("running"),
 		GoesOn("next"),
 		Offered(gpuResource, 2),
+		Reserve("more", GPUs(1)),
+		Offered(gpuResource, 3),
 	}},
 }
 
-// Away is how long the control plane is away in the case of that name; longer than any of bcd's deadlines with a heartbeat
-// every 10 s and unreachable after 30.
-const Away = 45 * time.Second
+// Away is how long the control plane is away in the case of that name: minutes, and longer than any period of bcd's or the
+// kubelet's after which something is given up.
+const Away = 130 * time.Second

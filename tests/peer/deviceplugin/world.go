@@ -48,14 +48,24 @@ func Cases(k Kubelet, p *Product, rows []Row) []Case {
 
 func (row Row) run(k Kubelet, p *Product) error {
 	w := &World{K: k, P: p, reservations: map[string]*Reservation{}, given: map[string]*Inside{}, registered: map[string]int{}}
-	for i, s := range row.Steps {
+	err := w.do(row.Steps)
+	if err != nil {
+		err = errors.Join(err, errors.New(p.Logs()))
+	}
+	if unclean := w.clean(); unclean != nil {
+		err = errors.Join(err, unclean, errors.New(p.Logs()))
+	}
+	return err
+}
+
+func (w *World) do(steps []Step) error {
+	for i, s := range steps {
+		start := time.Now()
 		if err := s.Do(w); err != nil {
-			err = fmt.Errorf("step %d, %s: %w", i+1, s.Say, err)
-			logs := p.Logs()
-			return errors.Join(err, w.clean(), errors.New(logs))
+			return fmt.Errorf("step %d, %s, after %.1f s: %w", i+1, s.Say, time.Since(start).Seconds(), err)
 		}
 	}
-	return w.clean()
+	return nil
 }
 
 // clean leaves nothing of a case: everything runs, no pods, nothing booked, nothing offered.
@@ -76,6 +86,7 @@ func (w *World) clean() error {
 	if w.P.node.Ended() {
 		fail("bcd", w.P.StartNode())
 	}
+	fail("the node", NodeIsBack().Do(w))
 	for _, pod := range w.pods {
 		fail("pod "+pod, removePod(w.K, pod))
 	}
@@ -108,7 +119,7 @@ func Reserve(name string, asks ...Ask) Step {
 			return err
 		}
 		w.reservations[name] = r
-		return Eventually(15*time.Second, func() error {
+		return Eventually(30*time.Second, func() error {
 			r, err := w.P.Reservation(r.ID)
 			if err != nil {
 				return err
@@ -279,7 +290,7 @@ func Simulate(l Layout) Step {
 			return err
 		}
 		class := map[Layout]string{MIG: "gpu.mig", Slots: "gpu.slot"}[l]
-		return Eventually(15*time.Second, func() error {
+		return Eventually(30*time.Second, func() error {
 			n, err := w.P.Node()
 			if err != nil {
 				return err

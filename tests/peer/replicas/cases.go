@@ -34,7 +34,8 @@ var cases = []Case{
 	{"the newest Hello wins, also across replicas", "proves: GW-27", newestHelloWins},
 	{"a report that is sent again has its effect once", "proves: GW-17", reportTwice},
 	{"what was acknowledged survives kill -9 of the replica", "ack after commit", ackedSurvives},
-	{"kill -9 of one replica: the other goes on", "failover", replicaKilled},
+	{"kill -9 of one replica: the other goes on", "proves: ADM-7", replicaKilled},
+	{"the lead is handed over at once, and no call fails meanwhile", "proves: ADM-7", leadHandedOver},
 	{"a rolling restart: streams end with UNAVAILABLE", "drain", rollingRestart},
 	{"who may open a stream", "proves: GW-25", whoMayConnect},
 	{"streams out of order or unreadable end", "bad input", badMessages},
@@ -574,7 +575,67 @@ func replicaKilled(w *World) error {
 		return err
 	}
 	// The dead replica's lease has to run out first.
-	return wantStateWithin(20*time.Second, w.B, waiting, "placed")
+	return wantStateWithin(5*time.Second, w.B, waiting, "placed")
+}
+
+// leader is who has the lead now, "" for nobody.
+func (w *World) leader() (string, error) {
+	return w.env.postgres.SQL(w.database, "SELECT holder FROM leases WHERE until_ms > extract(epoch FROM now()) * 1000")
+}
+
+// leadHandedOver restarts one replica after the other, as an upgrade would.
+func leadHandedOver(w *World) error {
+	for _, pair := range [][2]*Replica{{w.A, w.B}, {w.B, w.A}} {
+		going, staying := pair[0], pair[1]
+		before, err := w.leader()
+		if err != nil || before == "" {
+			return fmt.Errorf("nobody leads: %v", err)
+		}
+		stop := make(chan struct{})
+		called := make(chan error, 1)
+		go func() { called <- callAll(*going, *staying, stop) }()
+		if err := going.Stop(syscall.SIGTERM); err != nil {
+			return err
+		}
+		if err := within(2*time.Second, func() error {
+			now, err := w.leader()
+			if err == nil && (now == "" || now == before) {
+				err = fmt.Errorf("'%s' leads, before it was '%s'", now, before)
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+		if err := going.Start(); err != nil {
+			return err
+		}
+		close(stop)
+		if err := <-called; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// callAll makes calls as a load balancer would: the next replica is asked when one takes no connection.
+func callAll(first, second Replica, stop chan struct{}) error {
+	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			if i < 10 {
+				return fmt.Errorf("only %d calls were made", i)
+			}
+			return nil
+		default:
+		}
+		_, err := first.Call("GET", "/v1/pools", nil)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			_, err = second.Call("GET", "/v1/pools", nil)
+		}
+		if err != nil {
+			return fmt.Errorf("call %d: %w", i, err)
+		}
+	}
 }
 
 func rollingRestart(w *World) error {

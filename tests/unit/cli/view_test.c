@@ -131,6 +131,21 @@ static void test_starts_ends_and_sick_gpus(void **state)
 	assert_null(view_sick_gpus(&arena, later));
 }
 
+static void test_booked_devices_that_are_gone(void **state)
+{
+	CLEANUP(arena) struct arena arena = {0};
+	CLEANUP(tree)
+	json_t *node = tree("{\"devices\":[{\"healthy\":false,\"cause\":\"gone\","
+			    "\"reservationId\":\"rsv_1\"},{\"healthy\":false,"
+			    "\"cause\":\"XID 79\",\"reservationId\":\"rsv_1\"},"
+			    "{\"healthy\":true}]}");
+
+	(void)state;
+	assert_string_equal(view_gone_devices(&arena, node), "1 booked device gone");
+	json_array_remove(json_object_get(node, "devices"), 0);
+	assert_null(view_gone_devices(&arena, node));
+}
+
 /* Placement stamps a start that is a moment later than the CLI's own start: that's no later booking. */
 static void test_a_start_within_moments_is_now(void **state)
 {
@@ -271,6 +286,7 @@ int main(void)
 		cmocka_unit_test(test_quotas_and_maps),
 		cmocka_unit_test(test_reasons_and_conditions),
 		cmocka_unit_test(test_starts_ends_and_sick_gpus),
+		cmocka_unit_test(test_booked_devices_that_are_gone),
 		cmocka_unit_test(test_a_start_within_moments_is_now),
 		cmocka_unit_test(test_when_waiting_is_over),
 		cmocka_unit_test(test_fields_lines),

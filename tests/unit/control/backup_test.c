@@ -312,15 +312,15 @@ static void test_what_is_served_is_not_replaced(void **state)
 	CLEANUP(buf) struct buf text = {0};
 	struct backup_info info;
 	struct error error;
-	int64_t fence;
+	bool leads;
 
 	take_backup(world, &text, &info);
 	if (database_is_postgres()) {
-		expect_ok(control_lease_take(&world->control, "pass", 10000, &fence, &error),
-			  &error);
+		expect_ok(control_lead(&world->control, &leads, &error), &error);
+		assert_true(leads);
 		expect_error(backup_restore(database_url(), &text, "x", true, &info, &error),
 			     &error, ERROR_CONFLICT, "being served");
-		database_advance(10001);
+		database_advance(CONTROL_LEASE_MS + 1);
 		leave(world);
 		expect_ok(backup_restore(database_url(), &text, "x", true, &info, &error), &error);
 		come_back(world);

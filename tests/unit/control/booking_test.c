@@ -65,6 +65,43 @@ static void test_booking_is_bound_released_and_freed(void **state)
 	assert_int_equal(world_count_events(world, "reservation.state.changed", id), 5);
 }
 
+/* What is asked back is named in each Spec until the node has said that it is released, also when the
+ * node never said that it was bound: it may have been.
+ * proves: RES-17 RES-18 */
+static void test_spec_names_what_is_withdrawn(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	struct control_spec spec;
+	json_t *first, *second;
+	const char *allocation;
+
+	world_ready(world, &node, 8);
+	first = world_reserve(world, 2);
+	second = world_reserve(world, 1);
+	allocation = world_text(first, "allocations.0.id");
+	world_take_spec(world, &node, &spec);
+	assert_int_equal(spec.assignments_count, 2);
+	assert_int_equal(spec.withdrawn_count, 0);
+	control_spec_deinit(&spec);
+	world_call(world, control_reservation_release, world_text(first, "id"), NULL);
+	for (int hello = 0; hello < 2; hello++) {
+		world_take_spec(world, &node, &spec);
+		assert_int_equal(spec.assignments_count, 1);
+		assert_string_equal(spec.assignments[0].allocation,
+				    world_text(second, "allocations.0.id"));
+		assert_int_equal(spec.withdrawn_count, 1);
+		assert_string_equal(spec.withdrawn[0], allocation);
+		control_spec_deinit(&spec);
+		world_hello(world, &node, NULL); /* restarted: it is named again */
+	}
+	world_released(world, &node, allocation);
+	world_take_spec(world, &node, &spec);
+	assert_int_equal(spec.assignments_count, 1);
+	assert_int_equal(spec.withdrawn_count, 0);
+	control_spec_deinit(&spec);
+}
+
 /* proves: RES-17 RES-19 */
 static void test_held_devices_are_nobody_elses_however_long(void **state)
 {
@@ -699,6 +736,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		WORLD_TEST(test_booking_is_bound_released_and_freed),
+		WORLD_TEST(test_spec_names_what_is_withdrawn),
 		WORLD_TEST(test_held_devices_are_nobody_elses_however_long),
 		WORLD_TEST(test_held_share_of_the_host_is_nobody_elses),
 		WORLD_TEST(test_bound_said_again_does_not_undo_a_release),

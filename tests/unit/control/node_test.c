@@ -83,6 +83,81 @@ static void test_newer_hello_makes_the_older_stream_void(void **state)
 	world_disconnect(&other);
 }
 
+/* A Hello as its stream says it, on this replica: the epoch, or 0 when a newer stream has the place. */
+static int64_t say_hello(struct control *control, const char *node, const char *boot_id,
+			 int64_t opened_ms, int64_t last_sequence)
+{
+	const char *const capabilities[] = {"kubernetes-binding", "assignment-limits"};
+	const struct control_hello hello = {
+		.node = node,
+		.boot_id = boot_id,
+		.version = "0.1.0",
+		.hostname = "gpu-node",
+		.capabilities = capabilities,
+		.capabilities_count = last_sequence > 0 ? ARRAY_SIZE(capabilities) : 0,
+		.lineage = "",
+		.last_sequence = last_sequence,
+		.opened_ms = opened_ms,
+	};
+	struct control_welcome welcome;
+	struct error error;
+
+	if (control_node_hello(control, &hello, &welcome, &error)) {
+		assert_int_equal(welcome.acknowledged, last_sequence);
+		return welcome.epoch;
+	}
+	expect_error(false, &error, ERROR_CONFLICT, "newer stream");
+	return 0;
+}
+
+/* A Hello may be held up until the node's next stream is open, here or on another replica: it takes
+ * nothing from that one, and no number that is acknowledged comes to be open again.
+ * proves: GW-25 GW-27 */
+static void test_a_late_hello_changes_nothing(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	struct control_report report = {.kind = CONTROL_REPORT_CONDITIONS};
+	struct control_report_result result;
+	struct control other;
+	struct error error;
+	json_t *labels;
+
+	world_ready(world, &node, 1);
+	world_connect(world, "replica-2", &other);
+	node.epoch = say_hello(&world->control, node.id, "boot-1", 2000, node.sequence);
+	report.node = node.id;
+	report.epoch = node.epoch;
+	report.sequence = node.sequence + 1;
+	expect_ok(control_node_report(&world->control, &report, &result, &error), &error);
+
+	assert_int_equal(say_hello(&world->control, node.id, "boot-1", 1000, 0), 0);
+	assert_int_equal(say_hello(&other, node.id, "boot-1", 1000, 0), 0);
+	assert_int_equal(say_hello(&other, node.id, "boot-1", 2000, 0), 0);
+	expect_ok(control_node_report(&world->control, &report, &result, &error), &error);
+	assert_int_equal(result.acknowledged, report.sequence);
+	expect_ok(control_node_heartbeat(&world->control, node.id, node.epoch, 0, &error), &error);
+	labels = json_object_get(world_call(world, control_node_get, node.id, NULL), "labels");
+	assert_int_equal(json_object_size(labels), 2);
+
+	/* What was opened later counts, with whatever number: this node has lost its records. */
+	assert_int_equal(say_hello(&other, node.id, "boot-1", 2001, 0), node.epoch + 1);
+	/* A boot's clock begins anew, and a boot that ended is over. */
+	assert_int_equal(say_hello(&other, node.id, "boot-2", 5, 0), node.epoch + 2);
+	assert_int_equal(say_hello(&world->control, node.id, "boot-1", 3000, 0), 0);
+	assert_int_equal(say_hello(&world->control, node.id, "boot-2", 4, 0), 0);
+	/* Unless nobody has spoken for so long that nothing can be on its way any more: a machine
+	 * that was put back to an earlier moment has its old clock. */
+	database_advance(119999);
+	assert_int_equal(say_hello(&world->control, node.id, "boot-2", 4, 0), 0);
+	database_advance(1);
+	assert_int_equal(say_hello(&world->control, node.id, "boot-2", 4, 0), node.epoch + 3);
+	/* An older bcd doesn't say: the one heard last counts. */
+	assert_int_equal(say_hello(&other, node.id, "boot-2", 0, 0), node.epoch + 4);
+	assert_int_equal(say_hello(&other, node.id, "boot-2", 0, 0), node.epoch + 5);
+	world_disconnect(&other);
+}
+
 /* proves: GW-27 GW-28 RES-48 */
 static void test_silent_node_is_unreachable_and_its_conditions_stale(void **state)
 {
@@ -211,45 +286,63 @@ static void test_node_without_its_records_begins_again(void **state)
 			 1);
 }
 
+/* proves: RES-13 */
 static void test_wrong_inventory_is_refused_whole_and_shown(void **state)
 {
+	static const struct {
+		const char *uuid, *gpu, *atom, *class;
+		int lo, hi, vcpus;
+		const char *why;
+	} wrong[] = {
+		{"ffff", "ffff", "gpu/ffff", "gpu", 0, 1025, 0, "[0, 1025) is no part"},
+		{"ffff", "ffff", "gpu/ffff", "gpu", 1024, 1024, 0, "[1024, 1024) is no part"},
+		{"ffff", "ffff", "gpu/ffff", "gpu", -1, 1024, 0, "[-1, 1024) is no part"},
+		{"ffff", "ffff", "gpu/ffff", "gpu", 0, 512, 0, "less than a whole GPU"},
+		{"ffff", "ffff", "gpu/ffff", "gpu", 1, 1024, 0, "less than a whole GPU"},
+		{"ffff", "ffff", "gpu/ffff", "gpu.whole", 0, 1024, 0, "unknown class"},
+		{"ffff", "eeee", "gpu/eeee", "gpu", 0, 1024, 0, "isn't listed"},
+		{"ffff", "ffff", "ffff", "gpu", 0, 1024, 0, "is no gpu of GPU 'ffff'"},
+		{"ffff", "ffff", "gpu/ffffffff", "gpu", 0, 1024, 0, "is no gpu of GPU"},
+		{"ffff", "ffff", "gpu/ffff/s1", "gpu", 0, 1024, 0, "is no gpu of GPU"},
+		{"ffff", "ffff", "gpu/ffff", "gpu.slot", 0, 256, 0, "is no gpu.slot of GPU"},
+		{"ffff", "ffff", "gpu/ffffa/s1", "gpu.slot", 0, 256, 0, "is no gpu.slot of GPU"},
+		{"ffff", "ffff", "gpu/ffff/s1", "gpu.mig", 0, 256, 0, "is no gpu.mig of GPU"},
+		{"FFFF\n", "ffff", "gpu/ffff", "gpu", 0, 1024, 0, "is no GPU's uuid"},
+		{"ffff", "ffff", "gpu/ffff", "gpu", 0, 1024, -1, "negative vCPUs"},
+	};
 	struct world *world = *state;
 	struct world_node node;
-	struct control_gpu gpu = {.uuid = "ffff", .model = "H100", .pci = "", .health = {true, ""}};
-	struct control_atom good = {.atom = "gpu/ffff",
-				    .class = "gpu",
-				    .gpu = "ffff",
-				    .profile = "",
-				    .visible_device = "GPU-ffff",
-				    .leaf_hi = 1024,
-				    .health = {true, ""}};
-	struct control_report report = {.kind = CONTROL_REPORT_INVENTORY};
 	json_t *seen;
 
 	world_ready(world, &node, 2);
-	for (int i = 0; i < 7; i++) {
-		struct control_atom atom = good;
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		struct control_gpu gpu = {
+			.uuid = wrong[i].uuid, .model = "H100", .pci = "", .health = {true, ""}};
+		struct control_atom atom = {
+			.atom = wrong[i].atom,
+			.class = wrong[i].class,
+			.gpu = wrong[i].gpu,
+			.profile = "",
+			.visible_device = "GPU-ffff",
+			.leaf_lo = wrong[i].lo,
+			.leaf_hi = wrong[i].hi,
+			.health = {true, ""},
+		};
+		struct control_report report = {
+			.kind = CONTROL_REPORT_INVENTORY,
+			.inventory = {.vcpus = wrong[i].vcpus,
+				      .gpus = &gpu,
+				      .gpus_count = 1,
+				      .atoms = &atom,
+				      .atoms_count = 1},
+		};
 
-		report.inventory = (struct control_inventory){
-			.gpus = &gpu, .gpus_count = 1, .atoms = &atom, .atoms_count = 1};
-		gpu.uuid = "ffff";
-		if (i == 0)
-			atom.leaf_hi = 1025;
-		else if (i == 1)
-			atom.leaf_lo = 1024;
-		else if (i == 2)
-			atom.class = "gpu.whole";
-		else if (i == 3)
-			atom.gpu = "eeee", atom.atom = "gpu/eeee";
-		else if (i == 4)
-			atom.atom = "ffff";
-		else if (i == 5)
-			gpu.uuid = "FFFF\n";
-		else
-			report.inventory.vcpus = -1;
 		world_report(world, &node, report);
 		seen = world_call(world, control_node_get, node.id, NULL);
 		assert_string_equal(world_text(seen, "conditions.0.type"), "InventoryRefused");
+		if (!strstr(world_text(seen, "conditions.0.message"), wrong[i].why))
+			fail_msg("%s: not '%s'", world_text(seen, "conditions.0.message"),
+				 wrong[i].why);
 		assert_int_equal(json_array_size(json_object_get(seen, "gpus")), 2);
 		assert_int_equal(json_array_size(json_object_get(seen, "devices")), 2);
 	}
@@ -260,6 +353,35 @@ static void test_wrong_inventory_is_refused_whole_and_shown(void **state)
 	world_inventory(world, &node);
 	seen = world_call(world, control_node_get, node.id, NULL);
 	assert_int_equal(json_array_size(json_object_get(seen, "conditions")), 0);
+}
+
+/* A card that fell off the bus is still booked, and shows.
+ * proves: RES-39 */
+static void test_booked_devices_that_are_gone_are_listed(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	const char *allocation;
+	json_t *reservation, *seen;
+
+	world_ready(world, &node, 2);
+	reservation = world_reserve(world, 2);
+	allocation = world_text(reservation, "allocations.0.id");
+	world_bind(world, &node, allocation);
+	node.gpus = 1;
+	world_inventory(world, &node);
+	seen = world_call(world, control_node_get, node.id, NULL);
+	assert_int_equal(json_array_size(json_object_get(seen, "gpus")), 1);
+	assert_int_equal(json_array_size(json_object_get(seen, "devices")), 2);
+	assert_false(world_has(seen, "devices.0.cause"));
+	assert_string_equal(world_text(seen, "devices.1.cause"), "gone");
+	assert_string_equal(world_text(seen, "devices.1.gpu"), node.uuids[1]);
+	assert_string_equal(world_text(seen, "devices.1.allocationId"), allocation);
+	node.gpus = 2;
+	world_inventory(world, &node);
+	seen = world_call(world, control_node_get, node.id, NULL);
+	assert_int_equal(json_array_size(json_object_get(seen, "devices")), 2);
+	assert_false(world_has(seen, "devices.1.cause"));
 }
 
 static void test_bytes_that_are_no_text_are_cleaned_and_cut(void **state)
@@ -388,32 +510,6 @@ static void test_outbox_tells_every_replica(void **state)
 	world_disconnect(&other);
 }
 
-static void test_one_replica_leads_until_its_lease_ends(void **state)
-{
-	struct world *world = *state;
-	struct control other;
-	int64_t mine, theirs;
-	struct error error;
-
-	world_connect(world, "replica-2", &other);
-	expect_ok(control_lease_take(&world->control, "x", 10000, &mine, &error), &error);
-	assert_int_equal(mine, 1);
-	expect_ok(control_lease_take(&other, "x", 10000, &theirs, &error), &error);
-	assert_int_equal(theirs, 0);
-	database_advance(9999);
-	expect_ok(control_lease_take(&world->control, "x", 10000, &mine, &error), &error);
-	assert_int_equal(mine, 1);
-	database_advance(10000);
-	expect_ok(control_lease_take(&other, "x", 10000, &theirs, &error), &error);
-	assert_int_equal(theirs, 2);
-	expect_ok(control_lease_take(&world->control, "x", 10000, &mine, &error), &error);
-	assert_int_equal(mine, 0);
-	expect_ok(control_lease_drop(&other, "x", &error), &error);
-	expect_ok(control_lease_take(&world->control, "x", 10000, &mine, &error), &error);
-	assert_int_equal(mine, 3);
-	world_disconnect(&other);
-}
-
 /* A change of the pool's API is a new Spec for each of its nodes. */
 static void test_policy_reaches_the_nodes(void **state)
 {
@@ -439,17 +535,18 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		WORLD_TEST(test_node_goes_from_joining_to_ready),
 		WORLD_TEST(test_newer_hello_makes_the_older_stream_void),
+		WORLD_TEST(test_a_late_hello_changes_nothing),
 		WORLD_TEST(test_silent_node_is_unreachable_and_its_conditions_stale),
 		WORLD_TEST(test_conditions_are_recorded_and_published_once_a_change),
 		WORLD_TEST(test_unknown_condition_is_logged_once),
 		WORLD_TEST(test_report_sent_again_has_its_effect_once),
 		WORLD_TEST(test_node_without_its_records_begins_again),
 		WORLD_TEST(test_wrong_inventory_is_refused_whole_and_shown),
+		WORLD_TEST(test_booked_devices_that_are_gone_are_listed),
 		WORLD_TEST(test_bytes_that_are_no_text_are_cleaned_and_cut),
 		WORLD_TEST(test_old_bcd_never_gets_what_it_does_not_know),
 		WORLD_TEST(test_conditions_keep_work_away),
 		WORLD_TEST(test_outbox_tells_every_replica),
-		WORLD_TEST(test_one_replica_leads_until_its_lease_ends),
 		WORLD_TEST(test_policy_reaches_the_nodes),
 	};
 

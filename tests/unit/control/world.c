@@ -238,7 +238,8 @@ void world_hello(struct world *world, struct world_node *node, const char *const
 				      .version = "0.1.0",
 				      .hostname = "gpu-node",
 				      .capabilities = capabilities ? capabilities : both,
-				      .lineage = store_lineage(world->store),
+				      .lineage =
+					      store_connection_lineage(world->control.connection),
 				      .spec_generation = node->generation,
 				      .last_sequence = node->sequence};
 	struct error error;
@@ -246,7 +247,7 @@ void world_hello(struct world *world, struct world_node *node, const char *const
 	while (hello.capabilities[hello.capabilities_count])
 		hello.capabilities_count++;
 	expect_ok(control_node_hello(&world->control, &hello, &welcome, &error), &error);
-	assert_string_equal(welcome.lineage, store_lineage(world->store));
+	assert_string_equal(welcome.lineage, store_connection_lineage(world->control.connection));
 	node->epoch = welcome.epoch;
 }
 

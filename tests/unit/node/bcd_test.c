@@ -57,6 +57,20 @@ static void write_config(void **state)
 		  &error);
 }
 
+/* An answer that nobody got is said to be lost, by every verb that prints one. */
+static void test_a_full_disk_behind_stdout(void **state)
+{
+	struct run it;
+
+	write_config(state);
+	run(&it, "--version 2>&1 >/dev/full; exit $?; :");
+	expect(&it, 1, "error: write to stdout: No space left on device");
+	run(&it, "status --help 2>&1 >/dev/full; exit $?; :");
+	expect(&it, 1, "write to stdout: No space left");
+	run(&it, "sim --help 2>&1 >/dev/full; exit $?; :");
+	expect(&it, 1, "look before you try again");
+}
+
 /* proves: DOC-1 */
 static void test_version_and_help(void **state UNUSED)
 {
@@ -182,6 +196,16 @@ static void check_until(const char *config, int status)
 	fail_msg("status %d, not %d", it.status, status);
 }
 
+/* The number that the line with `what` begins with. */
+static long number_before(const char *text, const char *what)
+{
+	const char *at = strstr(text, what);
+
+	while (at > text && at[-1] != '\n')
+		at--;
+	return strtol(at, NULL, 10);
+}
+
 /* proves: DOC-2 DOC-3 DOC-25 DOC-26 DP-37 */
 static void test_status_is_a_liveness_probe(void **state)
 {
@@ -224,6 +248,7 @@ static void test_status_is_a_liveness_probe(void **state)
 	check_until(config, 1);
 	run(&it, "status --config '%s'", config);
 	expect(&it, 0, "XID 79");
+	assert_int_equal(number_before(it.text, "XID 79"), 3); /* as `bcd sim` counts them */
 	run(&it, "sim set --config '%s' 3 xid=none", config);
 	check_until(config, 0);
 	assert_int_equal(unlink(folder_path(state, "gpus.toml")), 0);
@@ -267,6 +292,7 @@ int main(int argc, char **argv)
 #define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, folder_make, folder_remove)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_version_and_help),
+		WITH_FOLDER(test_a_full_disk_behind_stdout),
 		WITH_FOLDER(test_configuration_that_is_wrong),
 		WITH_FOLDER(test_sim),
 		WITH_FOLDER(test_status_is_a_liveness_probe),

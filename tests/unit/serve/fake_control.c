@@ -185,6 +185,7 @@ bool control_node_hello(struct control *control, const struct control_hello *hel
 {
 	(void)control;
 	str_copy(fake.last_node, sizeof fake.last_node, hello->node);
+	fake.last_opened_ms = hello->opened_ms;
 	if (!answer(fake.hello_code, "this node is retired", error))
 		return false;
 	*ret_welcome = (struct control_welcome){
@@ -272,6 +273,21 @@ bool control_outbox_poll(struct control *control, int64_t after, struct control_
 void control_outbox_deinit(struct control_outbox *outbox)
 {
 	vec_deinit(outbox);
+}
+
+bool control_lead(struct control *control, bool *ret_leads, struct error *error)
+{
+	(void)control, (void)error;
+	fake.leads++;
+	*ret_leads = !fake.other_leads;
+	return true;
+}
+
+bool control_resign(struct control *control, struct error *error)
+{
+	(void)control, (void)error;
+	fake.resigned_after = fake.ticks;
+	return true;
 }
 
 bool control_tick(struct control *control, struct error *error)

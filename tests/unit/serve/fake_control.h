@@ -20,15 +20,18 @@ struct fake {
 	int64_t generation;  /* of the Spec */
 	int64_t outbox_last; /* 0: as asked */
 	bool look_again;
+	bool other_leads; /* another replica does */
 	enum control_trust trust;
 	char machine_key[64];
 	enum error_code join_code;
 	const char *join_message;
 	const char *secret; /* NULL: refused */
 	/* What was asked. */
-	int calls, reports, gones, heartbeats, ticks, polls;
+	int calls, reports, gones, heartbeats, leads, ticks, polls;
+	int resigned_after; /* so many ticks; 0: it did not */
 	int64_t last_sequence, gone_epoch, last_after;
 	char last_node[ID_SIZE];
+	int64_t last_opened_ms; /* of a hello */
 	enum control_report_kind last_kind;
 	char last_token[128];
 	char last_allocation[ID_SIZE];

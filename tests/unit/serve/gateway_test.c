@@ -112,6 +112,7 @@ static void send_hello(struct peer *peer, int64_t last_sequence)
 
 	hello.version = (char[]){"0.1.0"};
 	hello.last_sequence = last_sequence;
+	hello.opened_ms = 1234;
 	up.body_case = BETTERCOMPUTE__V1__UP__BODY_HELLO;
 	up.hello = &hello;
 	peer_send(peer, &up);
@@ -186,6 +187,7 @@ static void test_opening(void **state)
 	assert_string_equal(peer.seen[0]->welcome->lineage, "lineage");
 	assert_string_equal(peer.seen[0]->welcome->node, NODE);
 	assert_string_equal(fake.last_node, NODE);
+	assert_int_equal(fake.last_opened_ms, 1234);
 	assert_int_equal(peer.seen[1]->body_case, BETTERCOMPUTE__V1__DOWN__BODY_SPEC);
 	spec = peer.seen[1]->spec;
 	assert_int_equal(spec->generation, 7);

@@ -99,6 +99,48 @@ static void test_goes_on_from_what_it_saw(void **state)
 	assert_int_equal(fake.last_after, 43);
 }
 
+/* proves: ADM-7 */
+static void test_leads_when_the_other_is_gone(void **state)
+{
+	struct world *world = *state;
+
+	fake.other_leads = true;
+	world_idle(world);
+	passes_tick(world->passes);
+	world_idle(world);
+	assert_int_equal(fake.leads, 1);
+	assert_int_equal(fake.ticks, 0);
+	fake.other_leads = false;
+	world_run(world, CONTROL_LEAD_MS + 200);
+	assert_int_equal(fake.leads, 2);
+	assert_int_equal(fake.ticks, 1);
+}
+
+static void on_drained(void *arg)
+{
+	bool *drained = arg;
+
+	assert_true(fake.resigned_after > 0);
+	*drained = true;
+}
+
+/* What is asked for meanwhile isn't done any more: that would take the lead back. */
+static void test_draining_gives_the_lead_up(void **state)
+{
+	struct world *world = *state;
+	bool drained = false;
+
+	world_idle(world);
+	passes_tick(world->passes);
+	passes_drain(world->passes, on_drained, &drained);
+	passes_tick(world->passes);
+	world_run(world, CONTROL_LEAD_MS + 200);
+	assert_true(drained);
+	assert_int_equal(fake.leads, 1);
+	assert_int_equal(fake.ticks, 1);
+	assert_int_equal(fake.resigned_after, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -106,6 +148,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_asked_for, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_asked_for_all_the_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_goes_on_from_what_it_saw, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_leads_when_the_other_is_gone, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(test_draining_gives_the_lead_up, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -191,7 +191,7 @@ static void test_bad_requests(void **state)
 		{"POST", "/v1/pools", "{", 400, "request body:1:1", ""},
 		{"POST", "/v1/pools", "{} {}", 400, "request body:1:4", ""},
 		{"POST", "/v1/pools", "{\"name\":\"a\",\"name\":\"b\"}", 400, "name", ""},
-		{"POST", "/v1/pools", "{\"a\":{\"b\":1,\"b\":1}}", 400, "duplicate", ""},
+		{"POST", "/v1/pools", "{\"a\":{\"b\":1,\"b\":1}}", 400, "\"b\" is there twice", ""},
 		{"POST", "/v1/pools", "{\"a\":99999999999999999999}", 400, "request body", ""},
 		{"POST", "/v1/pools", "{\"a\":\"\\u0000\"}", 400, "request body", ""},
 		{"POST", "/v1/pools", "{\"a\":\"\xff\"}", 400, "request body", ""},

@@ -106,10 +106,15 @@ static void on_pause(void *arg)
 /* Runs the loop for a while in which nothing ought to happen. */
 void world_idle(struct world *world)
 {
+	world_run(world, 100);
+}
+
+void world_run(struct world *world, int64_t ms)
+{
 	struct loop_timer *pause = loop_timer_create(world->loop, on_pause, world);
 
 	world->paused = false;
-	loop_timer_start(pause, 100);
+	loop_timer_start(pause, ms);
 	while (!world->paused)
 		world_wait(world);
 	loop_timer_destroy(pause);

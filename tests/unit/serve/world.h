@@ -36,5 +36,7 @@ int world_tear_down(void **state);
 void world_wait(struct world *world);
 /* Runs the loop for a while in which nothing ought to happen. */
 void world_idle(struct world *world);
+/* Runs the loop for so long. */
+void world_run(struct world *world, int64_t ms);
 /* The pin that a client of this gateway trusts. */
 void world_pin(const struct world *world, char out[PIN_SIZE]);

@@ -24,7 +24,7 @@ MESSAGE_TYPE(allocate_response, V1beta1__AllocateResponse, v1beta1__allocate_res
 MESSAGE_TYPE(register_request, V1beta1__RegisterRequest, v1beta1__register_request)
 
 struct bench {
-	void **state;
+	void *folder; /* lib/folder.h: a path */
 	struct loop *loop;
 	struct standin *standin;
 	struct rpc_server *server; /* the plugin's */
@@ -113,7 +113,7 @@ static void plugin_start(struct bench *bench, const char *name)
 	};
 	char path[512];
 	struct error error;
-	snprintf(path, sizeof path, "%s/%s", folder_path(bench->state, "device-plugins"), name);
+	snprintf(path, sizeof path, "%s/%s", folder_path(&bench->folder, "device-plugins"), name);
 	bench->server = rpc_server_create(bench->loop, methods, ARRAY_SIZE(methods), bench);
 	expect_ok(rpc_server_listen_unix(bench->server, path, 0600, &error), &error);
 }
@@ -136,7 +136,7 @@ static void plugin_register(struct bench *bench, const char *endpoint)
 	struct error error;
 	rpc_client_destroy(bench->kubelet);
 	snprintf(address, sizeof address, "unix:%s/kubelet.sock",
-		 folder_path(bench->state, "device-plugins"));
+		 folder_path(&bench->folder, "device-plugins"));
 	bench->kubelet = rpc_client_create(bench->loop, address, NULL, 0, &handlers, NULL);
 	request.version = message_text("v1beta1");
 	request.endpoint = message_text(endpoint);
@@ -253,11 +253,11 @@ static const char *text_of(const json_t *object, const char *key)
 	return text ? text : "";
 }
 
-static void bench_start(struct bench *bench, void **state)
+static void bench_start(struct bench *bench)
 {
 	struct error error;
-	*bench = (struct bench){.state = state, .loop = loop_create()};
-	expect_ok(standin_create(bench->loop, &(struct standin_options){.root = *state},
+	*bench = (struct bench){.folder = bench->folder, .loop = loop_create()};
+	expect_ok(standin_create(bench->loop, &(struct standin_options){.root = bench->folder},
 				 &bench->standin, &error),
 		  &error);
 }
@@ -271,32 +271,58 @@ static void bench_stop(struct bench *bench)
 	loop_destroy(bench->loop);
 }
 
+static int setup(void **state)
+{
+	struct bench *bench = mem_alloc(sizeof *bench);
+	assert_int_equal(folder_make(&bench->folder), 0);
+	bench_start(bench);
+	*state = bench;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct bench *bench = *state;
+	bench_stop(bench);
+	assert_int_equal(folder_remove(&bench->folder), 0);
+	free(bench);
+	return 0;
+}
+
+#define BENCH_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+/* The plugin is there, and known. */
+static void plugin_offers(struct bench *bench, const char *name)
+{
+	plugin_start(bench, name);
+	plugin_register(bench, name);
+	wait_for(bench, offers_two);
+}
+
 /* --- tests --- */
 
 static void test_pod_runs_waits_and_fails(void **state)
 {
-	struct bench bench;
-	bench_start(&bench, state);
-	plugin_start(&bench, "one.sock");
-	plugin_register(&bench, "one.sock");
-	wait_for(&bench, is_registered);
-	assert_int_equal(bench.code, RPC_OK);
-	wait_for(&bench, offers_two);
+	struct bench *bench = *state;
+	plugin_start(bench, "one.sock");
+	plugin_register(bench, "one.sock");
+	wait_for(bench, is_registered);
+	assert_int_equal(bench->code, RPC_OK);
+	wait_for(bench, offers_two);
 
-	json_t *pod = run_pod(&bench, "runs", 1, false);
+	json_t *pod = run_pod(bench, "runs", 1, false);
 	assert_string_equal(text_of(pod, "phase"), "Running");
 	assert_string_equal(text_of(json_object_get(json_object_get(pod, "seen"), "env"), "FIRST"),
 			    "a@alc");
-	pod = run_pod(&bench, "waits", 2, false);
+	pod = run_pod(bench, "waits", 2, false);
 	assert_string_equal(text_of(pod, "phase"), "Pending");
 	assert_string_equal(text_of(pod, "reason"), "Unschedulable");
-	pod = run_pod(&bench, "too-many", 2, true);
+	pod = run_pod(bench, "too-many", 2, true);
 	assert_string_equal(text_of(pod, "phase"), "Failed");
-	bench.refuse = true;
-	pod = run_pod(&bench, "refused", 1, false);
+	bench->refuse = true;
+	pod = run_pod(bench, "refused", 1, false);
 	assert_string_equal(text_of(pod, "reason"), "UnexpectedAdmissionError");
 	assert_non_null(strstr(text_of(pod, "message"), "device isn't bound"));
-	bench_stop(&bench);
 }
 
 static bool caller_ended(struct bench *bench)
@@ -307,47 +333,42 @@ static bool caller_ended(struct bench *bench)
 /* What a script sees of a pod that nothing can be given to. */
 static void test_caller_tells_unschedulable(void **state)
 {
-	struct bench bench;
+	struct bench *bench = *state;
 	struct standin_control *control;
 	struct error error;
-	bench_start(&bench, state);
-	expect_ok(control_listen(bench.loop, *state, bench.standin, &control, &error), &error);
-	bench.caller = fork();
-	assert_true(bench.caller >= 0);
-	if (bench.caller == 0) {
+	expect_ok(control_listen(bench->loop, bench->folder, bench->standin, &control, &error),
+		  &error);
+	bench->caller = fork();
+	assert_true(bench->caller >= 0);
+	if (bench->caller == 0) {
 		json_t *request = json_pack("{s:s, s:s, s:s, s:i}", "verb", "run-pod", "name",
 					    "waits", "resource", GPU, "count", 1);
-		_exit(control_call(*state, request, PATIENCE_MS));
+		_exit(control_call(bench->folder, request, PATIENCE_MS));
 	}
-	wait_for(&bench, caller_ended);
-	assert_true(WIFEXITED(bench.status));
-	assert_int_equal(WEXITSTATUS(bench.status), 3);
+	wait_for(bench, caller_ended);
+	assert_true(WIFEXITED(bench->status));
+	assert_int_equal(WEXITSTATUS(bench->status), 3);
 	control_destroy(control);
-	bench_stop(&bench);
 }
 
 /* Pods keep their devices over a restart; the plugin has to come back. */
 static void test_restart(void **state)
 {
-	struct bench bench;
-	bench_start(&bench, state);
-	plugin_start(&bench, "one.sock");
-	plugin_register(&bench, "one.sock");
-	wait_for(&bench, offers_two);
-	run_pod(&bench, "stays", 1, false);
-	ask(&bench, json_pack("{s:s}", "verb", "restart"));
-	assert_int_equal(allocatable(&bench), 0);
-	assert_false(durable_stamp(folder_path(state, "device-plugins/one.sock")).exists);
-	json_t *pods = json_object_get(ask(&bench, json_pack("{s:s}", "verb", "list")), "pods");
+	struct bench *bench = *state;
+	plugin_offers(bench, "one.sock");
+	run_pod(bench, "stays", 1, false);
+	ask(bench, json_pack("{s:s}", "verb", "restart"));
+	assert_int_equal(allocatable(bench), 0);
+	assert_false(durable_stamp(folder_path(&bench->folder, "device-plugins/one.sock")).exists);
+	json_t *pods = json_object_get(ask(bench, json_pack("{s:s}", "verb", "list")), "pods");
 	json_t *stays = json_array_get(pods, json_array_size(pods) - 1);
 	assert_string_equal(text_of(stays, "phase"), "Running");
 	assert_int_equal(json_array_size(json_object_get(stays, "devices")), 1);
-	bench_stop(&bench);
 }
 
-static void boot_forget(void **state)
+static void boot_forget(struct bench *bench)
 {
-	const char *path = folder_path(state, "standin-pods.json");
+	const char *path = folder_path(&bench->folder, "standin-pods.json");
 	CLEANUP(buf) struct buf text = {0};
 	struct error error;
 	expect_ok(durable_read(path, 65536, &text, &error), &error);
@@ -361,76 +382,60 @@ static void boot_forget(void **state)
 /* After a boot no plugin is there yet when what ran is admitted again: the kubelet refuses it. */
 static void test_boot(void **state)
 {
-	struct bench bench;
-	bench_start(&bench, state);
-	plugin_start(&bench, "one.sock");
-	plugin_register(&bench, "one.sock");
-	wait_for(&bench, offers_two);
-	run_pod(&bench, "stays", 1, false);
-	bench_stop(&bench);
-	boot_forget(state);
-	bench_start(&bench, state);
-	wait_for(&bench, offers_none);
-	json_t *pods = json_object_get(ask(&bench, json_pack("{s:s}", "verb", "list")), "pods");
+	struct bench *bench = *state;
+	plugin_offers(bench, "one.sock");
+	run_pod(bench, "stays", 1, false);
+	bench_stop(bench);
+	boot_forget(bench);
+	bench_start(bench);
+	wait_for(bench, offers_none);
+	json_t *pods = json_object_get(ask(bench, json_pack("{s:s}", "verb", "list")), "pods");
 	json_t *pod = json_array_get(pods, 0);
 	assert_string_equal(text_of(pod, "reason"), "UnexpectedAdmissionError");
 	assert_int_equal(json_array_size(json_object_get(pod, "devices")), 0);
-	bench_stop(&bench);
 }
 
 static void test_plugin_ends(void **state)
 {
-	struct bench bench;
-	bench_start(&bench, state);
-	plugin_start(&bench, "one.sock");
-	plugin_register(&bench, "one.sock");
-	wait_for(&bench, offers_two);
-	rpc_server_destroy(TAKE(bench.server));
-	wait_for(&bench, offers_none);
+	struct bench *bench = *state;
+	plugin_offers(bench, "one.sock");
+	rpc_server_destroy(TAKE(bench->server));
+	wait_for(bench, offers_none);
 	/* Its path is free again. */
-	plugin_start(&bench, "one.sock");
-	plugin_register(&bench, "one.sock");
-	wait_for(&bench, offers_two);
-	bench_stop(&bench);
+	plugin_offers(bench, "one.sock");
 }
 
 /* As kubelet 1.37.2: a path on record is refused, and with that the end of the first is missed. */
 static void test_path_on_record(void **state)
 {
-	struct bench bench;
-	bench_start(&bench, state);
-	plugin_start(&bench, "one.sock");
-	plugin_register(&bench, "one.sock");
-	wait_for(&bench, offers_two);
-	plugin_register(&bench, "one.sock");
-	wait_for(&bench, is_registered);
-	assert_int_equal(bench.code, RPC_UNKNOWN);
-	assert_non_null(strstr(bench.message, "device plugin already connected"));
-	rpc_server_destroy(TAKE(bench.server));
-	plugin_start(&bench, "one.sock");
-	plugin_register(&bench, "one.sock");
-	wait_for(&bench, is_registered);
-	assert_int_equal(bench.code, RPC_UNKNOWN);
-	assert_int_equal(allocatable(&bench), 2);
+	struct bench *bench = *state;
+	plugin_offers(bench, "one.sock");
+	plugin_register(bench, "one.sock");
+	wait_for(bench, is_registered);
+	assert_int_equal(bench->code, RPC_UNKNOWN);
+	assert_non_null(strstr(bench->message, "device plugin already connected"));
+	rpc_server_destroy(TAKE(bench->server));
+	plugin_start(bench, "one.sock");
+	plugin_register(bench, "one.sock");
+	wait_for(bench, is_registered);
+	assert_int_equal(bench->code, RPC_UNKNOWN);
+	assert_int_equal(allocatable(bench), 2);
 	/* A new name is what helps. */
-	plugin_register(&bench, "two.sock");
-	rpc_server_destroy(TAKE(bench.server));
-	plugin_start(&bench, "two.sock");
-	wait_for(&bench, is_registered);
-	assert_int_equal(bench.code, RPC_OK);
-	bench_stop(&bench);
+	plugin_register(bench, "two.sock");
+	rpc_server_destroy(TAKE(bench->server));
+	plugin_start(bench, "two.sock");
+	wait_for(bench, is_registered);
+	assert_int_equal(bench->code, RPC_OK);
 }
 
 static void test_one_a_root(void **state)
 {
-	struct bench bench;
+	struct bench *bench = *state;
 	struct standin *second;
 	struct error error;
-	bench_start(&bench, state);
-	expect_error(standin_create(bench.loop, &(struct standin_options){.root = *state}, &second,
-				    &error),
+	expect_error(standin_create(bench->loop, &(struct standin_options){.root = bench->folder},
+				    &second, &error),
 		     &error, ERROR_CONFLICT, "standin.lock");
-	bench_stop(&bench);
 }
 
 static void test_bad_requests(void **state)
@@ -442,34 +447,30 @@ static void test_bad_requests(void **state)
 		"{\"verb\":\"delete-pod\",\"name\":\"nobody\"}",
 		"{\"verb\":\"restart\",\"downMs\":-1}",
 	};
-	struct bench bench;
-	bench_start(&bench, state);
+	struct bench *bench = *state;
 	for (size_t i = 0; i < ARRAY_SIZE(requests); i++) {
 		json_t *request;
 		struct error error;
 		expect_ok(tree_parse(requests[i], strlen(requests[i]), 4096, "test", &request,
 				     &error),
 			  &error);
-		json_t *given = ask(&bench, request);
+		json_t *given = ask(bench, request);
 		assert_true(json_is_false(json_object_get(given, "ok")));
 		assert_true(strlen(text_of(given, "error")) > 0);
 	}
-	bench_stop(&bench);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_pod_runs_waits_and_fails, folder_make,
-						folder_remove),
-		cmocka_unit_test_setup_teardown(test_caller_tells_unschedulable, folder_make,
-						folder_remove),
-		cmocka_unit_test_setup_teardown(test_restart, folder_make, folder_remove),
-		cmocka_unit_test_setup_teardown(test_boot, folder_make, folder_remove),
-		cmocka_unit_test_setup_teardown(test_plugin_ends, folder_make, folder_remove),
-		cmocka_unit_test_setup_teardown(test_path_on_record, folder_make, folder_remove),
-		cmocka_unit_test_setup_teardown(test_one_a_root, folder_make, folder_remove),
-		cmocka_unit_test_setup_teardown(test_bad_requests, folder_make, folder_remove),
+		BENCH_TEST(test_pod_runs_waits_and_fails),
+		BENCH_TEST(test_caller_tells_unschedulable),
+		BENCH_TEST(test_restart),
+		BENCH_TEST(test_boot),
+		BENCH_TEST(test_plugin_ends),
+		BENCH_TEST(test_path_on_record),
+		BENCH_TEST(test_one_a_root),
+		BENCH_TEST(test_bad_requests),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,9 +69,11 @@ static void test_what_is_wrong_is_named(void **state)
 		{{"--gpus"}, 1, "--gpus needs a value: --gpus N"},
 		{{"--gpus", "0"}, 2, "--gpus: 0 is not from 1 to 8"},
 		{{"--gpus", "9"}, 2, "--gpus: 9 is not from 1 to 8"},
+		{{"--gpus", "99999999999999999999"},
+		 2,
+		 "--gpus: 999999999999999999… is not from 1 to 8"},
 		{{"--gpus", "-1"}, 2, "--gpus: '-1' is not a whole number"},
 		{{"--gpus", "2x"}, 2, "--gpus: '2x' is not a whole number"},
-		{{"--gpus", "99999999999999999999"}, 2, "is not a whole number"},
 		{{"--gpus="}, 1, "--gpus: the value is empty"},
 		{{"--gpus=1", "--gpus=2"}, 2, "--gpus is given twice"},
 		{{"--for", "59s"}, 2, "--for"},
@@ -129,6 +131,33 @@ static void test_a_list_has_its_bound(void **state)
 		     ERROR_INVALID_INPUT, "more than 64 times");
 }
 
+static void test_options_that_belong_together_or_do_not(void **state)
+{
+	static const struct {
+		const char *word;
+		bool need, exclude; /* --gpus and --wait */
+	} CASES[] = {{"--mig=x", true, true}, {"--gpus=1", false, true}, {"--wait", true, true}};
+	struct error error;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+		CLEANUP(options) struct options options = {0};
+		char *word = (char *)CASES[i].word;
+
+		expect_ok(PARSE(&options, &error, word), &error);
+		assert_int_equal(options_need(&options, "gpus", "wait", &error), CASES[i].need);
+		assert_int_equal(options_exclude(&options, "gpus", "wait", &error),
+				 CASES[i].exclude);
+		if (!CASES[i].need)
+			assert_string_equal(error.what, "--gpus needs --wait");
+	}
+	CLEANUP(options) struct options both = {0};
+	expect_ok(PARSE(&both, &error, "--gpus", "1", "--wait"), &error);
+	expect_ok(options_need(&both, "gpus", "wait", &error), &error);
+	expect_error(options_exclude(&both, "gpus", "wait", &error), &error, ERROR_INVALID_INPUT,
+		     "--gpus and --wait exclude each other");
+}
+
 static void test_help(void **state)
 {
 	CLEANUP(buf) struct buf text = {0};
@@ -147,6 +176,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_wrong_is_named),
 		cmocka_unit_test(test_what_to_write_is_said),
 		cmocka_unit_test(test_a_list_has_its_bound),
+		cmocka_unit_test(test_options_that_belong_together_or_do_not),
 		cmocka_unit_test(test_help),
 	};
 

@@ -43,7 +43,7 @@ func run(standin, bcd, betterCompute, dir, match string) (bool, error) {
 	}
 	defer k.Remove()
 	fmt.Println(k.Name())
-	passed, failed := dp.Run(dp.SmokeCases(k, "example.com/dev", func(ids []string) error { return dp.OfferCDI(cdi, ids) }), re, nil)
+	passed, failed := dp.Run(dp.SmokeCases(k, "example.com/dev", func(ids []string) error { return dp.OfferCDI(cdi, ids) }), re, k.Show)
 
 	p := &dp.Product{Kubelet: k, Dir: filepath.Join(dir, "product"), BCD: bcd, BetterCompute: betterCompute,
 		Paths: map[string]string{"data": filepath.Join(dir, "data"), "run": filepath.Join(dir, "run"),
@@ -52,7 +52,7 @@ func run(standin, bcd, betterCompute, dir, match string) (bool, error) {
 		return false, fmt.Errorf("%w\n%s", err, p.Logs())
 	}
 	defer p.Stop()
-	more, bad := dp.Run(dp.Cases(k, p, dp.Table), re, nil)
+	more, bad := dp.Run(dp.Cases(k, p, dp.Table), re, k.Show)
 	fmt.Printf("%d passed, %d failed\n", passed+more, failed+bad)
 	return failed+bad == 0, nil
 }

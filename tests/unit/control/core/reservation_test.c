@@ -129,7 +129,7 @@ static void test_a_node_that_fails_again_is_left_alone_for_longer(void **state)
 	(void)state;
 	assert_int_equal(allocation_retry_ms(1), ALLOCATION_RETRY_MS);
 	assert_int_equal(allocation_retry_ms(2), 2 * ALLOCATION_RETRY_MS);
-	assert_int_equal(allocation_retry_ms(5), 16 * ALLOCATION_RETRY_MS);
+	assert_int_equal(allocation_retry_ms(4), 8 * ALLOCATION_RETRY_MS);
 	assert_int_equal(allocation_retry_ms(10), ALLOCATION_RETRY_MAX_MS);
 	assert_int_equal(allocation_retry_ms(INT64_MAX), ALLOCATION_RETRY_MAX_MS);
 }

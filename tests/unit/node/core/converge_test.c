@@ -35,6 +35,23 @@ static void world_deinit(struct world *world)
 	inventory_deinit(&world->inventory);
 }
 
+static int setup(void **state)
+{
+	struct world *world = mem_alloc(sizeof *world);
+
+	world_init(world);
+	*state = world;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	world_deinit(*state);
+	free(*state);
+	return 0;
+}
+#define WORLD_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
 static void assign(struct world *world, const char *allocation, struct atom atom)
 {
 	struct spec_assignment *assignment = spec_find(&world->spec, allocation);
@@ -54,65 +71,57 @@ static void expect_failure(struct world *world, const char *reason)
 
 static void test_binds_what_is_wanted(void **state)
 {
-	struct world world;
+	struct world *world = *state;
 
-	(void)state;
-	world_init(&world);
-	assign(&world, ALC_A, fixture_gpu(&world.inventory, 0));
-	assign(&world, ALC_A, fixture_gpu(&world.inventory, 3));
-	assign(&world, ALC_B, fixture_mig(&world.inventory, 1));
-	assign(&world, ALC_C, fixture_slot(&world.inventory, 1));
-	decide(&world);
-	assert_int_equal(world.plan.binds.count, 3);
-	assert_int_equal(world.plan.failures.count, 0);
-	assert_int_equal(world.plan.binds.items[0].devices.count, 2);
-	assert_int_equal(world.plan.binds.items[0].common.count, 3);
+	assign(world, ALC_A, fixture_gpu(&world->inventory, 0));
+	assign(world, ALC_A, fixture_gpu(&world->inventory, 3));
+	assign(world, ALC_B, fixture_mig(&world->inventory, 1));
+	assign(world, ALC_C, fixture_slot(&world->inventory, 1));
+	decide(world);
+	assert_int_equal(world->plan.binds.count, 3);
+	assert_int_equal(world->plan.failures.count, 0);
+	assert_int_equal(world->plan.binds.items[0].devices.count, 2);
+	assert_int_equal(world->plan.binds.items[0].common.count, 3);
 	/* bound already: nothing to do */
-	world.holds = world.plan.binds;
-	memset(&world.plan.binds, 0, sizeof world.plan.binds);
-	decide(&world);
-	assert_int_equal(
-		world.plan.binds.count + world.plan.releases.count + world.plan.failures.count, 0);
-	world_deinit(&world);
+	world->holds = world->plan.binds;
+	memset(&world->plan.binds, 0, sizeof world->plan.binds);
+	decide(world);
+	assert_int_equal(world->plan.binds.count + world->plan.releases.count +
+				 world->plan.failures.count,
+			 0);
 }
 
 /* proves: REL-1 */
 static void test_releases_what_is_not_wanted(void **state)
 {
-	struct world world;
-	struct atom atom;
+	struct world *world = *state;
+	struct atom atom = fixture_gpu(&world->inventory, 0);
 
-	(void)state;
-	world_init(&world);
-	atom = fixture_gpu(&world.inventory, 0);
-	fixture_bind(&world.holds, &world.inventory, ALC_A, &atom, 1);
-	assign(&world, ALC_B, fixture_gpu(&world.inventory, 1));
-	decide(&world);
-	assert_int_equal(world.plan.releases.count, 1);
-	assert_string_equal(world.plan.releases.items[0]->allocation, ALC_A);
+	fixture_bind(&world->holds, &world->inventory, ALC_A, &atom, 1);
+	assign(world, ALC_B, fixture_gpu(&world->inventory, 1));
+	decide(world);
+	assert_int_equal(world->plan.releases.count, 1);
+	assert_string_equal(world->plan.releases.items[0]->allocation, ALC_A);
 	/* without a Spec, or without the holds, nothing is decided */
-	world.view.spec = NULL;
-	decide(&world);
-	assert_int_equal(world.plan.releases.count + world.plan.binds.count, 0);
-	world.view.spec = &world.spec;
-	world.view.holds = NULL;
-	decide(&world);
-	assert_int_equal(world.plan.releases.count + world.plan.binds.count, 0);
-	world_deinit(&world);
+	world->view.spec = NULL;
+	decide(world);
+	assert_int_equal(world->plan.releases.count + world->plan.binds.count, 0);
+	world->view.spec = &world->spec;
+	world->view.holds = NULL;
+	decide(world);
+	assert_int_equal(world->plan.releases.count + world->plan.binds.count, 0);
 }
 
 /* Of every pair of atoms: bound one, wanted the other. Refused exactly when they meet.
  * proves: REL-4 */
 static void test_no_part_twice(void **state)
 {
-	struct world world;
+	struct world *world = *state;
 
-	(void)state;
-	world_init(&world);
-	for (size_t i = 0; i < world.inventory.atoms.count; i++)
-		for (size_t j = 0; j < world.inventory.atoms.count; j++) {
-			const struct inventory_atom *a = &world.inventory.atoms.items[i];
-			const struct inventory_atom *b = &world.inventory.atoms.items[j];
+	for (size_t i = 0; i < world->inventory.atoms.count; i++)
+		for (size_t j = 0; j < world->inventory.atoms.count; j++) {
+			const struct inventory_atom *a = &world->inventory.atoms.items[i];
+			const struct inventory_atom *b = &world->inventory.atoms.items[j];
 			bool meet = atom_overlap(a->atom.gpu, a->range, b->atom.gpu, b->range);
 			struct world pair;
 
@@ -140,167 +149,235 @@ static void test_no_part_twice(void **state)
 			assert_int_equal(pair.plan.binds.count, 1);
 			world_deinit(&pair);
 		}
-	world_deinit(&world);
 }
 
 /* Two assignments of one Spec for one GPU: the first gets it. */
 static void test_one_of_two(void **state)
 {
-	struct world world;
+	struct world *world = *state;
 
-	(void)state;
-	world_init(&world);
-	assign(&world, ALC_A, fixture_slot(&world.inventory, 1));
-	assign(&world, ALC_B, fixture_gpu(&world.inventory, 7));
-	decide(&world);
-	assert_int_equal(world.plan.binds.count, 1);
-	assert_string_equal(world.plan.failures.items[0].allocation, ALC_B);
-	world_deinit(&world);
+	assign(world, ALC_A, fixture_slot(&world->inventory, 1));
+	assign(world, ALC_B, fixture_gpu(&world->inventory, 7));
+	decide(world);
+	assert_int_equal(world->plan.binds.count, 1);
+	assert_string_equal(world->plan.failures.items[0].allocation, ALC_B);
 }
 
 static void test_failures_have_reasons(void **state)
 {
-	struct world world;
+	struct world *world = *state;
 	struct atom gone = {.class = ATOM_GPU};
 
-	(void)state;
-	world_init(&world);
-	assign(&world, ALC_A, gone);
-	expect_failure(&world, "unknown-device");
-	str_copy(world.spec.assignments.items[0].failed, SPEC_REASON_SIZE, "unknown-device");
-	decide(&world); /* said once for this generation */
-	assert_int_equal(world.plan.failures.count, 0);
-	world_deinit(&world);
+	assign(world, ALC_A, gone);
+	expect_failure(world, "unknown-device");
+	str_copy(world->spec.assignments.items[0].failed, SPEC_REASON_SIZE, "unknown-device");
+	decide(world); /* said once for this generation */
+	assert_int_equal(world->plan.failures.count, 0);
+	world_deinit(world);
 
-	world_init(&world);
-	assign(&world, ALC_A, fixture_mig(&world.inventory, 1));
-	str_copy(world.spec.assignments.items[0].devices.items[0].visible, ATOM_VISIBLE_SIZE,
+	world_init(world);
+	assign(world, ALC_A, fixture_mig(&world->inventory, 1));
+	str_copy(world->spec.assignments.items[0].devices.items[0].visible, ATOM_VISIBLE_SIZE,
 		 "MIG-x");
-	expect_failure(&world, "atom-replaced");
-	assert_non_null(strstr(world.plan.failures.items[0].message, "AtomReplaced"));
-	world_deinit(&world);
+	expect_failure(world, "atom-replaced");
+	assert_non_null(strstr(world->plan.failures.items[0].message, "AtomReplaced"));
+	world_deinit(world);
 
-	world_init(&world);
-	assign(&world, ALC_A, fixture_gpu(&world.inventory, 0));
-	world.view.releases_unreadable = true;
-	expect_failure(&world, "overlap");
+	world_init(world);
+	assign(world, ALC_A, fixture_gpu(&world->inventory, 0));
+	world->view.releases_unreadable = true;
+	expect_failure(world, "overlap");
 	/* proves: REL-33 */
-	assert_non_null(strstr(world.plan.failures.items[0].message,
+	assert_non_null(strstr(world->plan.failures.items[0].message,
 			       "(pending Kubernetes releases that could not be read)"));
-	world_deinit(&world);
+	world_deinit(world);
 
-	world_init(&world);
-	assign(&world, ALC_A, fixture_gpu(&world.inventory, 0));
-	str_copy(world.spec.assignments.items[0].problem, SPEC_PROBLEM_SIZE, "it names no device");
-	expect_failure(&world, "invalid-assignment");
-	world_deinit(&world);
+	world_init(world);
+	assign(world, ALC_A, fixture_gpu(&world->inventory, 0));
+	str_copy(world->spec.assignments.items[0].problem, SPEC_PROBLEM_SIZE, "it names no device");
+	expect_failure(world, "invalid-assignment");
 }
 
 /* proves: HOST-3 HOST-4 HOST-12 */
 static void test_the_host_has_an_end(void **state)
 {
-	struct world world;
+	struct world *world = *state;
 	struct atom atom;
 
-	(void)state;
-	world_init(&world);
-	world.view.host = (struct converge_host){.vcpus = 8, .memory_bytes = 100};
-	atom = fixture_gpu(&world.inventory, 0);
-	fixture_bind(&world.holds, &world.inventory, ALC_A, &atom, 1);
-	world.holds.items[0].vcpus = 4;
-	world.holds.items[0].memory_bytes = 60;
-	assign(&world, ALC_A, atom);
-	assign(&world, ALC_B, fixture_gpu(&world.inventory, 1));
-	world.spec.assignments.items[1].vcpus = 4;
-	world.spec.assignments.items[1].memory_bytes = 40;
-	decide(&world);
-	assert_int_equal(world.plan.binds.count, 1);
-	world.spec.assignments.items[1].vcpus = 5;
-	expect_failure(&world, "resources-exhausted");
-	world.spec.assignments.items[1].vcpus = 4;
-	world.spec.assignments.items[1].memory_bytes = 41;
-	expect_failure(&world, "resources-exhausted");
-	world_deinit(&world);
+	world->view.host = (struct converge_host){.vcpus = 8, .memory_bytes = 100};
+	atom = fixture_gpu(&world->inventory, 0);
+	fixture_bind(&world->holds, &world->inventory, ALC_A, &atom, 1);
+	world->holds.items[0].vcpus = 4;
+	world->holds.items[0].memory_bytes = 60;
+	assign(world, ALC_A, atom);
+	assign(world, ALC_B, fixture_gpu(&world->inventory, 1));
+	world->spec.assignments.items[1].vcpus = 4;
+	world->spec.assignments.items[1].memory_bytes = 40;
+	decide(world);
+	assert_int_equal(world->plan.binds.count, 1);
+	world->spec.assignments.items[1].vcpus = 5;
+	expect_failure(world, "resources-exhausted");
+	world->spec.assignments.items[1].vcpus = 4;
+	world->spec.assignments.items[1].memory_bytes = 41;
+	expect_failure(world, "resources-exhausted");
 }
 
 /* proves: REL-34 */
 static void test_live_holds_outlive_the_marker(void **state)
 {
-	struct world world;
-	struct atom atom;
+	struct world *world = *state;
+	struct atom atom = fixture_gpu(&world->inventory, 0);
 
-	(void)state;
-	world_init(&world);
-	atom = fixture_gpu(&world.inventory, 0);
-	fixture_bind(&world.holds, &world.inventory, ALC_A, &atom, 1);
-	assign(&world, ALC_A, atom);
-	world.view.releases_unreadable = true;
-	decide(&world);
-	assert_int_equal(world.plan.releases.count + world.plan.failures.count, 0);
-	world_deinit(&world);
+	fixture_bind(&world->holds, &world->inventory, ALC_A, &atom, 1);
+	assign(world, ALC_A, atom);
+	world->view.releases_unreadable = true;
+	decide(world);
+	assert_int_equal(world->plan.releases.count + world->plan.failures.count, 0);
 }
 
 /* Bound again with other devices its entry would go, and with it the claim on what pods hold. */
 static void test_bound_again_with_the_same_devices(void **state)
 {
-	struct world world;
-	struct atom atom;
+	struct world *world = *state;
+	struct atom atom = fixture_gpu(&world->inventory, 0);
 
-	(void)state;
-	world_init(&world);
-	atom = fixture_gpu(&world.inventory, 0);
-	fixture_bind(&world.holds, &world.inventory, ALC_A, &atom, 1);
-	releases_add(&world.releases, &world.holds.items[0], (struct wall){0}, (struct mono){0},
+	fixture_bind(&world->holds, &world->inventory, ALC_A, &atom, 1);
+	releases_add(&world->releases, &world->holds.items[0], (struct wall){0}, (struct mono){0},
 		     "b");
-	holds_deinit(&world.holds);
-	memset(&world.holds, 0, sizeof world.holds);
-	assign(&world, ALC_A, fixture_gpu(&world.inventory, 1));
-	decide(&world);
-	assert_int_equal(world.plan.binds.count, 0);
-	assert_string_equal(world.plan.failures.items[0].reason, "devices-changed");
-	world.spec.assignments.items[0].devices.items[0].atom = atom;
-	str_copy(world.spec.assignments.items[0].devices.items[0].visible, ATOM_VISIBLE_SIZE,
-		 world.releases.entries.items[0].devices.items[0].visible);
-	decide(&world);
-	assert_int_equal(world.plan.binds.count, 1);
-	world_deinit(&world);
+	holds_deinit(&world->holds);
+	memset(&world->holds, 0, sizeof world->holds);
+	assign(world, ALC_A, fixture_gpu(&world->inventory, 1));
+	decide(world);
+	assert_int_equal(world->plan.binds.count, 0);
+	assert_string_equal(world->plan.failures.items[0].reason, "devices-changed");
+	world->spec.assignments.items[0].devices.items[0].atom = atom;
+	str_copy(world->spec.assignments.items[0].devices.items[0].visible, ATOM_VISIBLE_SIZE,
+		 world->releases.entries.items[0].devices.items[0].visible);
+	decide(world);
+	assert_int_equal(world->plan.binds.count, 1);
 }
 
 /* What the record can't take stays bound. */
 static void test_the_record_has_an_end(void **state)
 {
-	struct world world;
-	struct atom atom;
+	struct world *world = *state;
+	struct atom atom = fixture_gpu(&world->inventory, 0);
 
-	(void)state;
-	world_init(&world);
-	atom = fixture_gpu(&world.inventory, 0);
-	fixture_bind(&world.holds, &world.inventory, ALC_A, &atom, 1);
+	fixture_bind(&world->holds, &world->inventory, ALC_A, &atom, 1);
 	for (int i = 0; i < RELEASES_MAX; i++) {
-		struct release_entry *entry = vec_push(&world.releases.entries);
+		struct release_entry *entry = vec_push(&world->releases.entries);
 
 		snprintf(entry->allocation, sizeof entry->allocation, "alc_%026d", i);
 	}
-	decide(&world);
-	assert_int_equal(world.plan.releases.count, 0);
-	releases_remove(&world.releases, world.releases.entries.items[0].allocation);
-	decide(&world);
-	assert_int_equal(world.plan.releases.count, 1);
-	world_deinit(&world);
+	decide(world);
+	assert_int_equal(world->plan.releases.count, 0);
+	releases_remove(&world->releases, world->releases.entries.items[0].allocation);
+	decide(world);
+	assert_int_equal(world->plan.releases.count, 1);
+}
+
+/* A hold of many slots, which nobody has to have. */
+static void add_large_hold(struct holds *holds, int number, int devices)
+{
+	struct hold *hold = vec_push(holds);
+
+	snprintf(hold->allocation, sizeof hold->allocation, "alc_%026d", number);
+	str_copy(hold->binding, sizeof hold->binding, OFFER_BINDING);
+	for (int i = 0; i < devices; i++) {
+		struct hold_device *device = vec_push(&hold->devices);
+
+		device->atom = (struct atom){.class = ATOM_SLOT, .slot = (uint16_t)(i % 512)};
+		device->atom.gpu.bytes[0] = (uint8_t)number;
+		device->atom.gpu.bytes[1] = (uint8_t)(i / 512);
+		str_copy(device->visible, sizeof device->visible,
+			 "GPU-00000000-0000-0000-0000-000000000000");
+	}
+}
+
+/* A record that couldn't be read again would claim the whole node: what doesn't fit stays bound, and
+ * what is only named as withdrawn is named again.
+ * proves: REL-46 */
+static void test_the_record_stays_readable(void **state)
+{
+	struct world *world = *state;
+	struct releases back = {0};
+	struct buf text = {0};
+	struct error error;
+	size_t released, named;
+
+	for (int i = 0; i < 8; i++)
+		add_large_hold(&world->holds, i, HOLDS_MAX_DEVICES);
+	decide(world);
+	released = world->plan.releases.count;
+	assert_in_range(released, 2, 7);
+	for (size_t i = 0; i < released; i++)
+		releases_add(&world->releases, world->plan.releases.items[i],
+			     (struct wall){4102444800000}, (struct mono){INT64_MAX}, "boot");
+	for (int i = 0; i < SPEC_MAX_WITHDRAWN; i++)
+		snprintf(vec_push(&world->spec.withdrawn)->allocation, ID_SIZE, "alc_%026d",
+			 1000 + i);
+	named = releases_add_withdrawn(&world->releases, &world->spec, &world->holds,
+				       (struct wall){4102444800000}, (struct mono){INT64_MAX},
+				       "ffffffff-ffff-ffff-ffff-ffffffffffff")
+			? world->releases.entries.count - released
+			: 0;
+	assert_in_range(named, 1, SPEC_MAX_WITHDRAWN - 1);
+	releases_format(&world->releases, &text);
+	assert_in_range(text.length, RELEASES_MAX_FILE * 9 / 10, RELEASES_MAX_FILE);
+	expect_ok(releases_parse(buf_text(&text), text.length, &back, &error), &error);
+	releases_deinit(&back);
+	buf_deinit(&text);
+	decide(world); /* what is recorded already needs no room */
+	assert_int_equal(world->plan.releases.count, released);
+}
+
+static void add_node(struct hold_nodes *nodes)
+{
+	struct hold_node *node = vec_push(nodes);
+
+	str_copy(node->path, sizeof node->path, "/dev/nvidia-caps/nvidia-cap1234");
+	str_copy(node->host_path, sizeof node->host_path, node->path);
+	node->type = 'c';
+	node->major = node->minor = UINT32_MAX;
+}
+
+/* proves: DP-54 */
+static void test_a_spec_that_could_not_be_read_is_not_written(void **state)
+{
+	CLEANUP(buf) struct buf text = {0};
+	struct holds holds = {0};
+	struct hold *hold;
+	size_t each = 0; /* nodes of a device */
+
+	(void)state;
+	add_large_hold(&holds, 1, HOLDS_MAX_DEVICES);
+	hold = &holds.items[0];
+	for (; holds_fit_file(hold); each++)
+		for (size_t i = 0; i < hold->devices.count; i++)
+			add_node(&hold->devices.items[i].nodes);
+	assert_in_range(each, 2, 4);
+	for (size_t i = 0; !holds_fit_file(hold); i += 64)
+		for (size_t k = i; k < i + 64; k++)
+			vec_remove(&hold->devices.items[k].nodes, 0);
+	holds_format(hold, &text); /* as the shell writes it */
+	assert_in_range(text.length, HOLDS_MAX_FILE * 3 / 4, HOLDS_MAX_FILE);
+	holds_deinit(&holds);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_binds_what_is_wanted),
-		cmocka_unit_test(test_releases_what_is_not_wanted),
-		cmocka_unit_test(test_no_part_twice),
-		cmocka_unit_test(test_one_of_two),
-		cmocka_unit_test(test_failures_have_reasons),
-		cmocka_unit_test(test_the_host_has_an_end),
-		cmocka_unit_test(test_live_holds_outlive_the_marker),
-		cmocka_unit_test(test_bound_again_with_the_same_devices),
-		cmocka_unit_test(test_the_record_has_an_end),
+		WORLD_TEST(test_binds_what_is_wanted),
+		WORLD_TEST(test_releases_what_is_not_wanted),
+		WORLD_TEST(test_no_part_twice),
+		WORLD_TEST(test_one_of_two),
+		WORLD_TEST(test_failures_have_reasons),
+		WORLD_TEST(test_the_host_has_an_end),
+		WORLD_TEST(test_live_holds_outlive_the_marker),
+		WORLD_TEST(test_bound_again_with_the_same_devices),
+		WORLD_TEST(test_the_record_has_an_end),
+		WORLD_TEST(test_the_record_stays_readable),
+		cmocka_unit_test(test_a_spec_that_could_not_be_read_is_not_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,6 +103,37 @@ static void test_the_queue_has_a_bound(void **state)
 	reports_deinit(&reports);
 }
 
+/* The oldest goes when the file couldn't be read again otherwise: it is told again at the next
+ * Hello.
+ * proves: GW-17 */
+static void test_the_record_stays_readable(void **state)
+{
+	struct reports reports = {0}, back = {0};
+	CLEANUP(buf) struct buf text = {0};
+	struct error error;
+
+	(void)state;
+	for (int i = 0; i < 200; i++) {
+		char subject[ID_SIZE];
+		struct report *report;
+
+		snprintf(subject, sizeof subject, "alc_%d", i);
+		report = reports_add(&reports, REPORT_BOUND, subject, 1);
+		for (int device = 0; device < HOLDS_MAX_DEVICES; device++)
+			*vec_push(&report->atoms) =
+				(struct atom){.class = ATOM_SLOT, .slot = (uint16_t)(device % 512)};
+	}
+	reports_format(&reports, &text);
+	assert_in_range(text.length, REPORTS_MAX_FILE / 2, REPORTS_MAX_FILE);
+	assert_in_range(reports.queue.count, 20, 199);
+	assert_string_equal(reports.queue.items[reports.queue.count - 1].subject, "alc_199");
+	expect_ok(reports_parse(buf_text(&text), text.length, &back, &error), &error);
+	assert_int_equal(back.queue.count, reports.queue.count);
+	assert_int_equal(back.sequence, 200);
+	reports_deinit(&reports);
+	reports_deinit(&back);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -111,6 +142,7 @@ int main(void)
 		cmocka_unit_test(test_newer_state_replaces_older),
 		cmocka_unit_test(test_a_report_is_taken_back),
 		cmocka_unit_test(test_the_queue_has_a_bound),
+		cmocka_unit_test(test_the_record_stays_readable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

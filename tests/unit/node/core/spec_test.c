@@ -117,6 +117,88 @@ static void test_refuses_what_it_could_not_store(void **state)
 }
 
 /* proves: GW-26 */
+static void test_withdrawn_comes_with_the_message(void **state)
+{
+	static char *names[SPEC_MAX_WITHDRAWN + 1];
+	static char ids[SPEC_MAX_WITHDRAWN + 1][ID_SIZE];
+	struct message message;
+	struct spec spec = {0};
+	struct error error;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		snprintf(ids[i], ID_SIZE, "alc_%026zu", i);
+		names[i] = ids[i];
+	}
+	message_init(&message, 1);
+	message.spec.withdrawn = names;
+	message.spec.n_withdrawn = 2;
+	expect_ok(spec_from_message(&message.spec, &spec, &error), &error);
+	assert_int_equal(spec.withdrawn.count, 2);
+	assert_string_equal(spec.withdrawn.items[1].allocation, ids[1]);
+	assert_int_equal(spec.assignments.count, 1);
+	spec_deinit(&spec);
+	spec = (struct spec){0};
+	/* what is too many comes in a later Spec */
+	message.spec.n_withdrawn = ARRAY_SIZE(names);
+	expect_ok(spec_from_message(&message.spec, &spec, &error), &error);
+	assert_int_equal(spec.withdrawn.count, SPEC_MAX_WITHDRAWN);
+	spec_deinit(&spec);
+	spec = (struct spec){0};
+	message.spec.n_withdrawn = 2;
+	names[1] = message_text("../../etc/passwd");
+	expect_error(spec_from_message(&message.spec, &spec, &error), &error, ERROR_INVALID_INPUT,
+		     "is no allocation");
+	names[1] = message_text(ALC_A); /* which is assigned */
+	expect_error(spec_from_message(&message.spec, &spec, &error), &error, ERROR_INVALID_INPUT,
+		     "is wanted too");
+}
+
+/* A Spec that no restart could read again isn't taken. */
+static void test_refuses_what_it_could_not_read_again(void **state)
+{
+	static char ids[64][ID_SIZE];
+	static Bettercompute__V1__Assignment assignments[64], *list[64];
+	static Bettercompute__V1__AssignedDevice *devices[HOLDS_MAX_DEVICES];
+	struct message message;
+	CLEANUP(spec) struct spec spec = {0}, back = {0};
+	CLEANUP(buf) struct buf text = {0};
+	struct error error;
+	size_t most = 1;
+
+	(void)state;
+	message_init(&message, 1);
+	for (size_t i = 0; i < HOLDS_MAX_DEVICES; i++)
+		devices[i] = &message.devices[0];
+	for (size_t i = 0; i < ARRAY_SIZE(list); i++) {
+		snprintf(ids[i], ID_SIZE, "alc_%026zu", i);
+		assignments[i] = message.assignments[0];
+		assignments[i].allocation = ids[i];
+		assignments[i].devices = devices;
+		assignments[i].n_devices = HOLDS_MAX_DEVICES;
+		list[i] = &assignments[i];
+	}
+	message.spec.assignments = list;
+	message.spec.n_assignments = ARRAY_SIZE(list);
+	expect_error(spec_from_message(&message.spec, &spec, &error), &error,
+		     ERROR_RESOURCES_EXHAUSTED, "spec.json would have");
+	for (size_t step = 16; step > 0; step /= 2) {
+		message.spec.n_assignments = most + step;
+		if (!spec_from_message(&message.spec, &back, &error))
+			continue;
+		most += step;
+		spec_deinit(&back);
+		back = (struct spec){0};
+	}
+	message.spec.n_assignments = most;
+	expect_ok(spec_from_message(&message.spec, &spec, &error), &error);
+	for (size_t i = 0; i < spec.assignments.count; i++)
+		memset(spec.assignments.items[i].failed, 'x', SPEC_REASON_SIZE - 1);
+	spec_format(&spec, &text);
+	expect_ok(spec_parse(buf_text(&text), text.length, &back, &error), &error);
+}
+
+/* proves: GW-26 */
 static void test_which_spec_counts(void **state)
 {
 	struct spec stored = {.lineage = "a", .generation = 5};
@@ -137,6 +219,8 @@ int main(void)
 		cmocka_unit_test(test_record_comes_back),
 		cmocka_unit_test(test_one_bad_assignment_harms_no_other),
 		cmocka_unit_test(test_refuses_what_it_could_not_store),
+		cmocka_unit_test(test_withdrawn_comes_with_the_message),
+		cmocka_unit_test(test_refuses_what_it_could_not_read_again),
 		cmocka_unit_test(test_which_spec_counts),
 	};
 

@@ -17,7 +17,8 @@ static Bettercompute__V1__Up *back(const struct buf *bytes)
 static void test_hello(void **state)
 {
 	struct spec spec = {.lineage = "lineage-1", .generation = 7};
-	struct uplink_hello hello = {.boot_id = "boot", .hostname = "host", .last_sequence = 3};
+	struct uplink_hello hello = {
+		.boot_id = "boot", .hostname = "host", .last_sequence = 3, .opened_ms = 9};
 
 	(void)state;
 	for (int gpus = 0; gpus < 3; gpus++)
@@ -36,6 +37,7 @@ static void test_hello(void **state)
 			assert_int_equal(up->hello->spec_generation, stored ? 7 : 0);
 			assert_string_equal(up->hello->lineage, stored ? "lineage-1" : "");
 			assert_int_equal(up->hello->last_sequence, 3);
+			assert_int_equal(up->hello->opened_ms, 9);
 		}
 }
 
