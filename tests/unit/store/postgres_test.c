@@ -198,7 +198,8 @@ static bool never_reached(struct store_connection *connection, void *argument, s
 static void test_a_silent_server_is_given_up(void **state)
 {
 	struct server server = {.answers = 1};
-	struct store store = {.driver = &store_postgres, .silence_ms = 300};
+	struct store_counters counters[2] = {0};
+	struct store store = {.driver = &store_postgres, .silence_ms = 300, .counters = counters};
 	struct store_connection *connection;
 	int64_t began;
 	struct error error;
