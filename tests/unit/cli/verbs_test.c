@@ -390,6 +390,30 @@ static void test_reading_reservations(void **state)
 	check_rows(state, rows, ARRAY_SIZE(rows));
 }
 
+#define EVENT(seq) "{\"seq\":" seq ",\"subject\":\"" RSV "\"}"
+
+static void test_events(void **state)
+{
+	static const struct row rows[] = {
+		/* Two there are: the last is found, and as many before it as are wanted. */
+		{"events --limit 2 -o json",
+		 {OK(LIST(EVENT("2"))), OK(LIST("")), OK(LIST(EVENT("2"))),
+		  OK(LIST(EVENT("1") "," EVENT("2")))},
+		 {"after=1&limit=1 ", "after=2&limit=1 ", "after=0&limit=1000 "},
+		 .out = "\"seq\": 1"},
+		{"events",
+		 {OK(LIST(""))},
+		 {"after=1&limit=1 ", "after=0&limit=1 "},
+		 .err = "note: no events"},
+		{"events --after 7 --limit 3",
+		 {OK(LIST(EVENT("8")))},
+		 {"after=7&limit=3 "},
+		 .out = "  8  "},
+	};
+
+	check_rows(state, rows, ARRAY_SIZE(rows));
+}
+
 static void test_pki(void **state)
 {
 	static const struct row rows[] = {
@@ -551,6 +575,7 @@ int main(void)
 		cmocka_unit_test(test_quotas_usage_audit),
 		cmocka_unit_test(test_reservations),
 		cmocka_unit_test(test_reading_reservations),
+		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_pki),
 		cmocka_unit_test(test_exit_statuses),
 		cmocka_unit_test(test_completion),
