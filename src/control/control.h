@@ -141,6 +141,9 @@ CONTROL_CALL(secret_list);
 CONTROL_CALL(secret_patch);
 CONTROL_CALL(secret_delete);
 
+/* The last event's number: whoever listens has something new when it has grown. */
+MUST_CHECK bool control_event_end(struct control *control, int64_t *ret_end, struct error *error);
+
 /* --- joining --- */
 
 #define CONTROL_JOIN_MIN_TTL_MS ((int64_t)60 * 1000)

@@ -306,6 +306,13 @@ bool control_secrets_reseal(struct control *control, struct error *error)
 	return true;
 }
 
+bool control_event_end(struct control *control, int64_t *ret_end, struct error *error)
+{
+	(void)control, (void)error;
+	*ret_end = fake.event_end;
+	return true;
+}
+
 bool control_ping(struct control *control, struct error *error)
 {
 	(void)control;

@@ -19,6 +19,7 @@ struct fake {
 	int64_t epoch;       /* of the next hello; grows by one each */
 	int64_t generation;  /* of the Spec */
 	int64_t outbox_last; /* 0: as asked */
+	int64_t event_end;   /* the last event there is */
 	bool look_again;
 	enum control_trust trust;
 	char machine_key[64];
