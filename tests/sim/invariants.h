@@ -9,6 +9,8 @@
  * stays acknowledged. 4  A Spec's generation never falls on a live stream's sending side. 5  When
  * everything is calm: what is booked is bound and offered, and what was released is gone from the
  * disk, the kubelet and the records (world.c asks for that).
+ *   6  When everything is calm: each allocation that is over was billed once, and not past its end
+ *      (world.c).
  */
 #pragma once
 
