@@ -204,6 +204,18 @@ bool control_node_heartbeat(struct control *control, const char *node, int64_t e
 	return answer(fake.heartbeat_code, "void epoch", error);
 }
 
+bool control_nodes_seen(struct control *control, struct control_beat *beats, size_t count,
+			struct error *error)
+{
+	(void)control;
+	fake.rounds++;
+	fake.beats += (int)count;
+	for (size_t i = 0; i < count; i++)
+		beats[i].known = fake.heartbeat_code != ERROR_CONFLICT;
+	return fake.heartbeat_code == ERROR_CONFLICT ||
+	       answer(fake.heartbeat_code, "does not answer", error);
+}
+
 bool control_node_gone(struct control *control, const char *node, int64_t epoch,
 		       struct error *error)
 {

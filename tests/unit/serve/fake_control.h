@@ -27,7 +27,7 @@ struct fake {
 	const char *join_message;
 	const char *secret; /* NULL: refused */
 	/* What was asked. */
-	int calls, reports, gones, heartbeats, ticks, polls;
+	int calls, reports, gones, heartbeats, rounds, beats, ticks, polls;
 	int64_t last_sequence, gone_epoch, last_after;
 	char last_node[ID_SIZE];
 	enum control_report_kind last_kind;
