@@ -11,8 +11,9 @@
 #include "sys/clock.h"
 #include "sys/log.h"
 
-#define SWEEP_MS 1000
-#define RETRY_MS 50 /* after the workers had no room */
+#define SWEEP_MS     1000
+#define NODE_BUCKETS 16384 /* GATEWAY_MAX_STREAMS: about one a bucket */
+#define RETRY_MS     50    /* after the workers had no room */
 
 /* A message that waits for its turn. */
 struct letter {
@@ -32,6 +33,7 @@ struct inbox {
  */
 struct stream {
 	uint64_t id;
+	struct stream *next_of_bucket; /* of its node's */
 	struct gateway *gateway;
 	struct rpc_call *call; /* NULL: ended */
 	struct cert_node node;
@@ -57,7 +59,8 @@ struct gateway {
 	struct rpc_server *server;
 	struct loop_timer *sweep, *retry;
 	VEC(struct stream *) streams; /* by id, which only grows */
-	bool beating;                 /* a round of heartbeats is under way */
+	struct stream *by_node[NODE_BUCKETS];
+	bool beating; /* a round of heartbeats is under way */
 	bool draining;
 	loop_fn *on_drained;
 	void *drained_arg;
@@ -89,6 +92,25 @@ static struct stream *find(const struct gateway *gateway, uint64_t id)
 	if (index == gateway->streams.count || gateway->streams.items[index]->id != id)
 		return NULL;
 	return gateway->streams.items[index];
+}
+
+/* Where the streams of a node are found; others may be there too. */
+static struct stream **bucket_of(struct gateway *gateway, const char *node)
+{
+	uint64_t hash = 0xcbf29ce484222325; /* FNV-1a */
+
+	for (; *node; node++)
+		hash = (hash ^ (unsigned char)*node) * 0x100000001b3;
+	return &gateway->by_node[(hash ^ hash >> 32) % NODE_BUCKETS];
+}
+
+static void leave_bucket(struct stream *stream)
+{
+	struct stream **slot = bucket_of(stream->gateway, stream->node.node_id);
+
+	while (*slot != stream)
+		slot = &(*slot)->next_of_bucket;
+	*slot = stream->next_of_bucket;
 }
 
 static void tell_drained(struct gateway *gateway)
@@ -148,6 +170,7 @@ static void destroy(struct stream *stream)
 	struct gateway *gateway = stream->gateway;
 
 	inbox_clear(&stream->inbox);
+	leave_bucket(stream);
 	vec_remove(&gateway->streams, index_of(gateway, stream->id));
 	free(stream);
 	tell_drained(gateway);
@@ -177,11 +200,9 @@ static void finish_error(struct stream *stream, const struct error *error)
 /* Of two streams of one node the one with the newer epoch stays. */
 static void end_older(struct stream *newest)
 {
-	struct gateway *gateway = newest->gateway;
+	struct stream *other = *bucket_of(newest->gateway, newest->node.node_id);
 
-	for (size_t i = 0; i < gateway->streams.count; i++) {
-		struct stream *other = gateway->streams.items[i];
-
+	for (; other; other = other->next_of_bucket) {
 		if (other != newest && other->epoch > 0 && other->epoch < newest->epoch &&
 		    str_equal(other->node.node_id, newest->node.node_id))
 			finish(other, RPC_ABORTED, "a newer stream of this node took over");
@@ -378,6 +399,8 @@ static void on_start(struct rpc_call *call, void *arg)
 	stream->beat_generation = -1;
 	assert(index_of(gateway, stream->id) == gateway->streams.count);
 	*vec_push(&gateway->streams) = stream;
+	stream->next_of_bucket = *bucket_of(gateway, node.node_id);
+	*bucket_of(gateway, node.node_id) = stream;
 	rpc_call_set_data(call, stream);
 }
 
@@ -582,9 +605,10 @@ static void on_sweep(void *arg)
 
 void gateway_push(struct gateway *gateway, const char *node, int64_t generation)
 {
-	for (size_t i = 0; i < gateway->streams.count; i++) {
-		struct stream *stream = gateway->streams.items[i];
+	struct stream *stream, *next;
 
+	for (stream = *bucket_of(gateway, node); stream; stream = next) {
+		next = stream->next_of_bucket; /* pump() may end the stream */
 		if (stream->call && str_equal(stream->node.node_id, node) &&
 		    generation > stream->spec_generation) {
 			stream->spec_wanted = true;
