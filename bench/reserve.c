@@ -243,10 +243,10 @@ int main(int argc, char **argv)
 		die(&error);
 	make_fleet(&bench);
 	time_requests(&bench, NULL, control_reservation_create, 4, bench.nodes, NULL);
-	/* Then no node is left that is free as a whole. */
 	time_requests(&bench, "reserve", control_reservation_create, 0, count, ids);
 	time_releases(&bench, count, ids);
 	time_requests(&bench, "preview", control_capacity_preview, 0, count, NULL);
+	time_requests(&bench, NULL, control_reservation_create, 8, bench.nodes / 2, NULL);
 	time_requests(&bench, "reserve that has to wait", control_reservation_create, 8, 20, ids);
 	time_requests(&bench, "preview that doesn't fit", control_capacity_preview, 9, 20, NULL);
 	free(ids);
