@@ -13,6 +13,8 @@
 #define DEFAULT_LISTEN         "127.0.0.1:7480"
 #define DEFAULT_GATEWAY_LISTEN "0.0.0.0:7443"
 #define DEFAULT_GATEWAY_NAME   "gateway.better-compute.internal"
+#define DEFAULT_KEY_RATE       2000
+#define DEFAULT_ADDRESS_RATE   50
 #define DEFAULT_WORKERS        2
 #define DRAIN_DELAY_MS         3000
 #define MAX_DRAIN_DELAY_MS     300000
@@ -47,6 +49,8 @@ static bool read_options(struct cli *cli, struct serve_options *ret_options, str
 		.listen = text_or(cli, "listen", DEFAULT_LISTEN),
 		.gateway_listen = text_or(cli, "gateway-listen", DEFAULT_GATEWAY_LISTEN),
 		.gateway_name = text_or(cli, "gateway-name", DEFAULT_GATEWAY_NAME),
+		.key_calls = options_number(cli->options, "key-rate", DEFAULT_KEY_RATE),
+		.address_calls = options_number(cli->options, "address-rate", DEFAULT_ADDRESS_RATE),
 		.workers = (size_t)options_number(cli->options, "workers", DEFAULT_WORKERS),
 		.tls_certificate_file = options_text(cli->options, "tls-cert"),
 		.tls_key_file = options_text(cli->options, "tls-key"),
@@ -262,6 +266,16 @@ static const struct option OPTIONS[] = {
 	 .kind = OPTION_TEXT,
 	 .value = "NAME",
 	 .help = "server name in the gateway's certificate (default " DEFAULT_GATEWAY_NAME ")"},
+	{.name = "key-rate",
+	 .kind = OPTION_NUMBER,
+	 .value = "N",
+	 .help = "calls a second that one API key may make (default 2000; 0: any number)",
+	 .max = 1000000},
+	{.name = "address-rate",
+	 .kind = OPTION_NUMBER,
+	 .value = "N",
+	 .help = "the same of one address without a key that opens (default 50; 0: any number)",
+	 .max = 1000000},
 	{.name = "workers",
 	 .kind = OPTION_NUMBER,
 	 .value = "N",

@@ -58,17 +58,6 @@ extern const char *const BOOKING_SAME[]; /* topologies of a gang (GANG-8) */
 		"pool", 0, OPTION_TEXT, "POOL", "book in this pool", 0, 0, NULL                      \
 	}
 
-/* The flags of waiting; `goal` says until when. */
-#define BOOKING_WAIT_OPTIONS(goal)                                                                 \
-	{"wait", 'w', OPTION_FLAG, NULL, goal, 0, 0, NULL},                                        \
-	{                                                                                          \
-		"timeout", 0, OPTION_DURATION, "D",                                                \
-			"wait no longer than this (default: no limit)", 1000, BOOKING_MAX_MS, NULL \
-	}
-
-/* --timeout means nothing without --wait. */
-MUST_CHECK bool booking_check_wait(struct cli *cli, struct error *error);
-
 /* What can be said of the flags without a control plane: a check of the command's row. */
 MUST_CHECK bool booking_check(struct cli *cli, struct error *error);
 

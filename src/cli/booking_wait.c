@@ -1,26 +1,7 @@
-#include "base/duration.h"
 #include "cli/booking.h"
-#include "cli/output.h"
 #include "cli/view.h"
+#include "cli/wait.h"
 #include "sys/clock.h"
-
-#include <poll.h>
-#include <signal.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
-
-#define WAIT_FIRST_MS  50
-#define WAIT_MOST_MS   1000
-#define WAIT_TELL_MS   2000  /* until it is worth saying how to stop */
-#define WAIT_OUTAGE_MS 30000 /* a restart of the control plane */
-
-bool booking_check_wait(struct cli *cli, struct error *error)
-{
-	if (!options_given(cli->options, "timeout") || options_given(cli->options, "wait"))
-		return true;
-	error_set(error, ERROR_INVALID_INPUT, "--timeout needs --wait");
-	return error_hint(error, "Say --wait --timeout D, or leave --timeout out.");
-}
 
 static bool all_given_back(const json_t *reservation)
 {
@@ -51,234 +32,96 @@ bool booking_reached(const json_t *reservation, enum booking_goal goal)
 	return false;
 }
 
-/* What one wait remembers. */
-struct wait {
-	struct cli *cli;
-	const char *id;
-	enum booking_goal goal;
-	FILE *out; /* where the states go: with the answer, but not into JSON */
-	struct buf shown;
-	struct mono start, last_answer;
-	int64_t pause_ms;
-	int signal_fd;
-	bool told;       /* that Ctrl-C ends the waiting alone */
-	bool fresh_line; /* since that was said */
-};
-
-static void wait_cleanup(struct wait *wait)
+static enum booking_goal goal_of(const struct wait_for *wait)
 {
-	buf_deinit(&wait->shown);
-	if (wait->signal_fd >= 0)
-		close(wait->signal_fd);
+	return *(const enum booking_goal *)wait->arg;
 }
 
 #define HELD "DevicesHeld: " /* its message says enough */
 
-/* The state as one step of the line "pending → placed on node_… → active". */
-static const char *step_text(struct wait *wait, const json_t *reservation)
+static const char *step_of_release(struct arena *arena, const json_t *reservation,
+				   const char *state)
 {
-	struct arena *arena = &wait->cli->arena;
-	const char *state = view_text(reservation, "state");
-	const char *node = view_nodes(arena, reservation);
 	const char *held = view_conditions(arena, json_object_get(reservation, "conditions"));
+
+	if (booking_reached(reservation, BOOKING_RELEASED))
+		return "given back";
+	if (view_has_condition(reservation, "DevicesHeld"))
+		return arena_printf(arena, "%s, %s; bcd status there names the pods", state,
+				    held + (str_starts(held, HELD) ? strlen(HELD) : 0));
+	return view_terminal(state) ? arena_printf(arena, "%s, waiting for the node", state)
+				    : state;
+}
+
+static const char *step_of_booking(struct arena *arena, const json_t *reservation,
+				   const char *state)
+{
+	const char *node = view_nodes(arena, reservation);
 	const char *why = view_reasons(arena, json_object_get(reservation, "reasons"),
 				       json_object_get(reservation, "devices"));
 
-	if (!state)
-		return "?";
-	if (wait->goal == BOOKING_RELEASED && booking_reached(reservation, BOOKING_RELEASED))
-		return "given back";
-	if (wait->goal == BOOKING_ACTIVE && view_starts(arena, reservation, clock_wall()))
+	if (view_starts(arena, reservation, clock_wall()))
 		return arena_printf(arena, "%s%s%s, starts %s", state, node ? " on " : "",
 				    node ? node : "", view_exact(arena, reservation, "startAt"));
 	if (str_equal(state, "placed") && node)
 		return arena_printf(arena, "placed on %s", node);
 	if (str_equal(state, "pending") && why)
 		return arena_printf(arena, "pending: %s", why);
-	if (view_has_condition(reservation, "DevicesHeld"))
-		return arena_printf(arena, "%s, %s; bcd status there names the pods", state,
-				    held + (str_starts(held, HELD) ? strlen(HELD) : 0));
-	if (wait->goal == BOOKING_RELEASED && view_terminal(state))
-		return arena_printf(arena, "%s, waiting for the node", state);
 	return state;
 }
 
-/* A booking for later has got all it can now. */
-static bool placed_for_later(struct wait *wait, const json_t *reservation)
+static const char *step(const struct wait_for *wait, struct arena *arena, const json_t *reservation)
 {
 	const char *state = view_text(reservation, "state");
 
-	return state && str_equal(state, "placed") &&
-	       view_starts(&wait->cli->arena, reservation, clock_wall());
+	if (!state)
+		return "?";
+	return goal_of(wait) == BOOKING_RELEASED ? step_of_release(arena, reservation, state)
+						 : step_of_booking(arena, reservation, state);
 }
 
-static void say_how_to_stop(struct wait *wait)
+/* A booking for later has got all it can now. */
+static bool placed_for_later(const json_t *reservation, const char *state)
 {
-	if (wait->told || mono_until(wait->start, clock_mono()) < WAIT_TELL_MS)
-		return;
-	wait->told = true;
-	if (wait->shown.length) {
-		fputc('\n', wait->out);
-		fflush(wait->out);
-		wait->fresh_line = true;
-	}
-	output_note("Ctrl-C: %s goes on",
-		    wait->goal == BOOKING_ACTIVE ? "the reservation" : "the release");
+	CLEANUP(arena) struct arena arena = {0};
+
+	return str_equal(state, "placed") && view_starts(&arena, reservation, clock_wall());
 }
 
-static void show_step(struct wait *wait, const json_t *reservation)
+static enum wait_verdict judge(const struct wait_for *wait, const json_t *reservation)
 {
-	CLEANUP(free) char *text = mem_strdup(step_text(wait, reservation));
+	const char *state = view_text(reservation, "state");
 
-	table_sanitize(text);
-	if (wait->shown.length && str_equal(buf_text(&wait->shown), text))
-		return;
-	if (wait->shown.length && !wait->fresh_line)
-		fprintf(wait->out, " → %s", text);
-	else
-		fprintf(wait->out, "%s  %s", wait->id, text);
-	fflush(wait->out);
-	wait->fresh_line = false;
-	buf_clear(&wait->shown);
-	buf_add_text(&wait->shown, text);
+	if (!state)
+		return WAIT_ON;
+	if (booking_reached(reservation, goal_of(wait)))
+		return WAIT_REACHED;
+	if (goal_of(wait) == BOOKING_RELEASED)
+		return WAIT_ON;
+	if (placed_for_later(reservation, state))
+		return WAIT_REACHED;
+	return view_terminal(state) ? WAIT_NEVER : WAIT_ON;
 }
 
-/* Ends the line with a remark in parentheses. */
-static void end_line(struct wait *wait, const char *remark)
+static const char *why_never(struct arena *arena, const json_t *reservation)
 {
-	if (wait->fresh_line)
-		fprintf(wait->out, "%s  %s", wait->id, buf_text(&wait->shown));
-	if (wait->shown.length)
-		fprintf(wait->out, "  (%s)\n", remark);
-	fflush(wait->out);
-}
-
-static void end_line_with_time(struct wait *wait)
-{
-	int64_t ms = mono_until(wait->start, clock_mono());
-	char text[DURATION_TEXT_SIZE];
-
-	if (ms < 10000)
-		snprintf(text, sizeof text, "%lld.%lld s", (long long)ms / 1000,
-			 (long long)ms % 1000 / 100);
-	else
-		duration_format_short(text, ms);
-	end_line(wait, text);
-}
-
-/* Waits a little; false when the person pressed Ctrl-C. */
-static bool pause_a_little(struct wait *wait)
-{
-	struct pollfd poll_fd = {wait->signal_fd, POLLIN, 0};
-	int64_t pause_ms = wait->pause_ms;
-
-	wait->pause_ms = pause_ms * 2 < WAIT_MOST_MS ? pause_ms * 2 : WAIT_MOST_MS;
-	return poll(&poll_fd, 1, (int)pause_ms) <= 0;
-}
-
-static void give_up(struct wait *wait, const char *why)
-{
-	end_line(wait, why);
-	output_note("stopped waiting, %s goes on; see: better-compute reservations show %s",
-		    wait->goal == BOOKING_ACTIVE ? "the reservation" : "the release", wait->id);
-	wait->cli->exit_status = 1;
-}
-
-/* A control plane that restarts is waited for. */
-static bool fetch(struct wait *wait, json_t **ret_reservation, struct error *error)
-{
-	const char *path = arena_printf(&wait->cli->arena, "/v1/reservations/%s", wait->id);
-
-	json_decref(*ret_reservation);
-	*ret_reservation = NULL;
-	if (api_call(wait->cli->api, "GET", path, NULL, ret_reservation, error)) {
-		wait->last_answer = clock_mono();
-		return true;
-	}
-	return error->code == ERROR_UNAVAILABLE &&
-	       mono_until(wait->last_answer, clock_mono()) < WAIT_OUTAGE_MS;
-}
-
-static void refused(struct wait *wait, const json_t *reservation)
-{
-	const char *why = view_reasons(&wait->cli->arena, json_object_get(reservation, "reasons"),
-				       json_object_get(reservation, "devices"));
-
-	end_line_with_time(wait);
-	if (why)
-		output_note("%s", why);
-	wait->cli->exit_status = error_exit_status(ERROR_RESOURCES_EXHAUSTED);
-}
-
-/* One look; *ret_over when there is nothing more to wait for. */
-static bool look(struct wait *wait, json_t **reservation, bool *ret_over, bool *ret_reached,
-		 struct error *error)
-{
-	if (!fetch(wait, reservation, error)) {
-		end_line(wait, "lost");
-		return false;
-	}
-	*ret_over = false;
-	if (!*reservation)
-		return true;
-	show_step(wait, *reservation);
-	*ret_reached = booking_reached(*reservation, wait->goal) ||
-		       (wait->goal == BOOKING_ACTIVE && placed_for_later(wait, *reservation));
-	const char *state = view_text(*reservation, "state");
-	bool never = !*ret_reached && wait->goal == BOOKING_ACTIVE && state && view_terminal(state);
-	*ret_over = *ret_reached || never;
-	if (*ret_reached)
-		end_line_with_time(wait);
-	else if (never)
-		refused(wait, *reservation);
-	return true;
-}
-
-static void wait_init(struct wait *wait, struct cli *cli, const char *id, enum booking_goal goal)
-{
-	bool table = cli->output == CLI_TABLE || cli->output == CLI_WIDE;
-	sigset_t signals;
-
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
-	*wait = (struct wait){
-		.cli = cli,
-		.id = id,
-		.goal = goal,
-		.out = table ? stdout : stderr,
-		.start = clock_mono(),
-		.last_answer = clock_mono(),
-		.pause_ms = WAIT_FIRST_MS,
-		.signal_fd = signalfd(-1, &signals, SFD_CLOEXEC),
-	};
+	return view_reasons(arena, json_object_get(reservation, "reasons"),
+			    json_object_get(reservation, "devices"));
 }
 
 bool booking_wait(struct cli *cli, const char *id, enum booking_goal goal, json_t **ret_reservation,
 		  bool *ret_reached, struct error *error)
 {
-	int64_t timeout = options_number(cli->options, "timeout", INT64_MAX);
-	CLEANUP(tree) json_t *reservation = NULL;
-	CLEANUP(wait) struct wait wait;
-	bool over = false, reached = false;
+	const struct wait_for wait = {
+		.path = arena_printf(&cli->arena, "/v1/reservations/%s", id),
+		.id = id,
+		.goes_on = goal == BOOKING_ACTIVE ? "the reservation" : "the release",
+		.see = "reservations show",
+		.arg = &goal,
+		.step = step,
+		.judge = judge,
+		.why_never = why_never,
+	};
 
-	wait_init(&wait, cli, id, goal);
-	for (;;) {
-		if (!look(&wait, &reservation, &over, &reached, error))
-			return false;
-		if (over)
-			break;
-		say_how_to_stop(&wait);
-		if (mono_until(wait.start, clock_mono()) >= timeout) {
-			give_up(&wait, "timed out");
-			break;
-		}
-		if (!pause_a_little(&wait)) {
-			give_up(&wait, "interrupted");
-			break;
-		}
-	}
-	*ret_reached = reached;
-	*ret_reservation = TAKE(reservation);
-	return true;
+	return wait_run(cli, &wait, ret_reservation, ret_reached, error);
 }

@@ -7,6 +7,8 @@
 
 #define EVENTS_DEFAULT 50
 #define EVENTS_MAX     1000
+#define SEQUENCE_MAX   (INT64_C(1) << 52)
+#define FOLLOW_BEFORE  10  /* events shown before the new ones */
 #define FOLLOW_MS      500 /* from look to look */
 #define FOLLOW_MAX_MS  5000
 
@@ -25,6 +27,87 @@ static bool fetch(struct cli *cli, int64_t after, int64_t limit, json_t **ret_an
 		 (long long)limit);
 	return api_call(cli->api, "GET", path, NULL, ret_answer, error);
 }
+
+/* --- the latest: sequence numbers only grow, so the last one is found by halving --- */
+
+static bool any_after(struct cli *cli, int64_t after, bool *ret_any, struct error *error)
+{
+	CLEANUP(tree) json_t *answer = NULL;
+
+	if (!fetch(cli, after, 1, &answer, error))
+		return false;
+	*ret_any = json_array_size(json_object_get(answer, "items")) > 0;
+	return true;
+}
+
+static bool find_last(struct cli *cli, int64_t *ret_last, struct error *error)
+{
+	int64_t none = 1,
+		some = 0; /* nothing is after `none`; `some`: 0, or something is after it */
+	bool any;
+
+	for (;; none *= 2) {
+		if (!any_after(cli, none, &any, error))
+			return false;
+		if (!any || none > SEQUENCE_MAX / 2)
+			break;
+		some = none;
+	}
+	while (some + 1 < none) {
+		int64_t middle = some + (none - some) / 2;
+		if (!any_after(cli, middle, &any, error))
+			return false;
+		*(any ? &some : &none) = middle;
+	}
+	if (!any_after(cli, some, &any, error))
+		return false;
+	*ret_last = any ? none : some;
+	return true;
+}
+
+/* All after `after`, of which the last `most` are kept. */
+static bool read_tail(struct cli *cli, int64_t after, size_t most, json_t **ret_items,
+		      struct error *error)
+{
+	CLEANUP(tree) json_t *items = json_array();
+
+	for (;;) {
+		CLEANUP(tree) json_t *answer = NULL;
+		if (!fetch(cli, after, EVENTS_MAX, &answer, error))
+			return false;
+		json_t *page = json_object_get(answer, "items");
+		size_t count = json_array_size(page);
+		json_array_extend(items, page);
+		while (json_array_size(items) > most)
+			json_array_remove(items, 0);
+		if (count < EVENTS_MAX)
+			break;
+		after = view_number(json_array_get(page, count - 1), "seq");
+	}
+	*ret_items = TAKE(items);
+	return true;
+}
+
+/* Numbers have gaps where events are another tenant's: the look back is doubled until it's enough. */
+static bool read_latest(struct cli *cli, int64_t most, json_t **ret_items, struct error *error)
+{
+	int64_t last;
+
+	if (!find_last(cli, &last, error))
+		return false;
+	for (int64_t back = most;; back *= 2) {
+		CLEANUP(tree) json_t *items = NULL;
+		int64_t after = last > back ? last - back : 0;
+		if (!read_tail(cli, after, (size_t)most, &items, error))
+			return false;
+		if (after > 0 && json_array_size(items) < (size_t)most)
+			continue;
+		*ret_items = TAKE(items);
+		return true;
+	}
+}
+
+/* --- as a table --- */
 
 static void print_table(struct cli *cli, const json_t *items)
 {
@@ -102,28 +185,54 @@ static bool follow(struct cli *cli, int64_t after, struct error *error)
 	}
 }
 
+static bool run_follow(struct cli *cli, struct error *error)
+{
+	int64_t after = options_number(cli->options, "after", 0);
+	CLEANUP(tree) json_t *items = NULL;
+	size_t index;
+	json_t *event;
+
+	if (options_given(cli->options, "after"))
+		return follow(cli, after, error);
+	if (!read_latest(cli, options_number(cli->options, "limit", FOLLOW_BEFORE), &items, error))
+		return false;
+	json_array_foreach(items, index, event)
+	{
+		after = view_number(event, "seq");
+		print_line(cli, event);
+	}
+	return follow(cli, after, error);
+}
+
 static bool run(struct cli *cli, struct error *error)
 {
 	int64_t limit = options_number(cli->options, "limit", EVENTS_DEFAULT);
-	int64_t after = options_number(cli->options, "after", 0);
-	CLEANUP(tree) json_t *answer = NULL;
+	CLEANUP(tree) json_t *answer = NULL, *items = NULL;
 
 	if (options_given(cli->options, "follow"))
-		return follow(cli, after, error);
-	if (!fetch(cli, after, limit, &answer, error))
-		return false;
-	if (output_raw(cli, answer))
+		return run_follow(cli, error);
+	if (!options_given(cli->options, "after")) {
+		if (!read_latest(cli, limit, &items, error))
+			return false;
+	} else {
+		if (!fetch(cli, options_number(cli->options, "after", 0), limit, &answer, error))
+			return false;
+		items = json_incref(json_object_get(answer, "items"));
+	}
+	if (output_raw_list(cli, items))
 		return true;
-	if (json_array_size(json_object_get(answer, "items")) == 0)
-		output_note("no events after %lld", (long long)after);
+	if (json_array_size(items) == 0)
+		output_note("no events");
 	else
-		print_table(cli, json_object_get(answer, "items"));
+		print_table(cli, items);
 	return true;
 }
 
 static const struct option OPTIONS[] = {
-	{"after", 0, OPTION_NUMBER, "SEQ", "only events after this number", 0, INT64_MAX, NULL},
-	{"limit", 0, OPTION_NUMBER, "N", "at most this many (default 50)", 1, EVENTS_MAX, NULL},
+	{"after", 0, OPTION_NUMBER, "SEQ", "the first ones after this number (default: the latest)",
+	 0, INT64_MAX, NULL},
+	{"limit", 0, OPTION_NUMBER, "N", "at most this many (default 50; 10 before --follow)", 1,
+	 EVENTS_MAX, NULL},
 	{"follow", 'f', OPTION_FLAG, NULL, "go on with what happens, until Ctrl-C", 0, 0, NULL},
 	{0},
 };
@@ -136,7 +245,8 @@ const struct command EVENT_COMMANDS[] = {
 		.options = OPTIONS,
 		.more = "With --follow each event is a line as it comes; with -o json one JSON "
 			"object a line.",
-		.example = "better-compute events --after 100\n",
+		.example = "better-compute events --limit 20\n"
+			   "better-compute events --after 100 -o json\n",
 		.run = run,
 	},
 	{0},

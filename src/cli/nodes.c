@@ -2,6 +2,7 @@
 #include "cli/output.h"
 #include "cli/verb.h"
 #include "cli/view.h"
+#include "cli/wait.h"
 
 static bool list(struct cli *cli, struct error *error)
 {
@@ -80,11 +81,58 @@ static size_t booked_devices(const json_t *node)
 	return count;
 }
 
+static const char *drain_step(const struct wait_for *wait UNUSED, struct arena *arena,
+			      const json_t *node)
+{
+	const char *state = view_text(node, "state");
+	size_t booked = booked_devices(node);
+
+	return booked ? arena_printf(arena, "%s, %zu device%s booked", state ? state : "?", booked,
+				     booked == 1 ? "" : "s")
+		      : "nothing is booked";
+}
+
+/* Somebody else may have ended the drain. */
+static enum wait_verdict drain_judge(const struct wait_for *wait UNUSED, const json_t *node)
+{
+	const char *state = view_text(node, "state");
+
+	if (state && !str_equal(state, "draining") && !str_equal(state, "retired"))
+		return WAIT_NEVER;
+	return booked_devices(node) ? WAIT_ON : WAIT_REACHED;
+}
+
+static bool wait_until_empty(struct cli *cli, const char *id, struct error *error)
+{
+	const struct wait_for wait = {
+		.path = arena_printf(&cli->arena, "/v1/nodes/%s", id),
+		.id = id,
+		.goes_on = "the drain",
+		.see = "nodes show",
+		.step = drain_step,
+		.judge = drain_judge,
+	};
+	CLEANUP(tree) json_t *node = NULL;
+	bool reached;
+
+	if (!wait_run(cli, &wait, &node, &reached, error))
+		return false;
+	if (node)
+		(void)output_raw(cli, node);
+	return true;
+}
+
 static bool drain(struct cli *cli, struct error *error)
 {
+	CLEANUP(tree) json_t *answer = NULL;
 	const char *id;
 
-	return verb_id(cli, &id, error) && act(cli, id, "drain", NULL, error);
+	if (!verb_id(cli, &id, error))
+		return false;
+	if (!options_given(cli->options, "wait") || cli_is_dry(cli))
+		return act(cli, id, "drain", NULL, error);
+	return verb_send(cli, id, "drain", NULL, &answer, error) &&
+	       wait_until_empty(cli, id, error);
 }
 
 static bool undrain(struct cli *cli, struct error *error)
@@ -115,6 +163,11 @@ static bool retire(struct cli *cli, struct error *error)
 
 static const struct option LIST_OPTIONS[] = {
 	{"pool", 0, OPTION_TEXT, "POOL", "only those of this pool", 0, 0, NULL},
+	{0},
+};
+
+static const struct option DRAIN_OPTIONS[] = {
+	WAIT_OPTIONS("until nothing is booked there any more"),
 	{0},
 };
 
@@ -171,7 +224,9 @@ const struct command NODE_COMMANDS[] = {
 		.max_operands = 1,
 		.names = NOUN_NODE,
 		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
-		.more = "What is booked there goes on to its end.",
+		.options = DRAIN_OPTIONS,
+		.more = "What is booked there goes on to its end; --wait waits for that.",
+		.check = wait_check,
 		.example = "better-compute nodes drain gpu-node-07\n",
 		.run = drain,
 	},

@@ -4,6 +4,7 @@
 #include "cli/output.h"
 #include "cli/verb.h"
 #include "cli/view.h"
+#include "cli/wait.h"
 #include "cli/when.h"
 
 static bool list(struct cli *cli, struct error *error)
@@ -196,7 +197,7 @@ static const struct option LIST_OPTIONS[] = {
 };
 
 static const struct option RELEASE_OPTIONS[] = {
-	BOOKING_WAIT_OPTIONS("until no pod holds a device any more"),
+	WAIT_OPTIONS("until no pod holds a device any more"),
 	{0},
 };
 
@@ -216,7 +217,7 @@ static const struct option MOVE_OPTIONS[] = {
 	.max_operands = COMMAND_MANY, .names = NOUN_RESERVATION, .options = RELEASE_OPTIONS,       \
 	.more = "The node withdraws the devices at once. They are free for others when no "        \
 		"pod holds them any more: --wait waits for that.",                                 \
-	.check = booking_check_wait, .run = release
+	.check = wait_check, .run = release
 
 const struct command RESERVATION_COMMANDS[] = {
 	{

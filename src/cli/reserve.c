@@ -4,6 +4,7 @@
 #include "cli/output.h"
 #include "cli/pages.h"
 #include "cli/view.h"
+#include "cli/wait.h"
 
 static void print_devices(struct cli *cli, const json_t *reservation)
 {
@@ -55,7 +56,7 @@ static void print_made(struct cli *cli, const json_t *reservation)
 
 static bool check(struct cli *cli, struct error *error)
 {
-	return booking_check(cli, error) && booking_check_wait(cli, error);
+	return booking_check(cli, error) && wait_check(cli, error);
 }
 
 static bool reserve(struct cli *cli, struct error *error)
@@ -87,7 +88,7 @@ static bool reserve(struct cli *cli, struct error *error)
 
 static const struct option RESERVE_OPTIONS[] = {
 	BOOKING_OPTIONS,
-	BOOKING_WAIT_OPTIONS("until it is active; with --start, until it is placed"),
+	WAIT_OPTIONS("until it is active; with --start, until it is placed"),
 	{0},
 };
 

@@ -91,7 +91,7 @@ const struct command SECRET_COMMANDS[] = {
 		.min_operands = 1,
 		.max_operands = 1,
 		.names = NOUN_SECRET,
-		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
+		.flags = COMMAND_CREATES | COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = CREATE_OPTIONS,
 		.more = "The value comes from a file or from stdin, never from the command line; "
 			"one newline at its end is left out. It can't be read back. Pools refer to "

@@ -137,17 +137,29 @@ WORK_CALL(capacity_get, STORE_READ)
 
 /* --- events --- */
 
+static bool read_end(struct store_connection *db, int64_t *ret_end, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!store_query(db, "SELECT value FROM counters WHERE name = 'events'", STORE_NO_PARAMS,
+			 &rows, error))
+		return false;
+	*ret_end = store_get_int(&rows, 0, 0);
+	return true;
+}
+
 static bool event_list(struct store_connection *db, const struct control_call *call,
 		       json_t **ret_answer, struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
-	int64_t after, limit;
+	int64_t after, limit, next;
 	json_t *items;
 
 	if (!access_check(call->principal, ACCESS_EVENTS_READ, error) ||
 	    !work_query_int(call->after, "after", 0, CONTROL_MAX_SEQUENCE, 0, &after, error) ||
 	    !work_query_int(call->limit, "limit", 1, CONTROL_MAX_PAGE, CONTROL_DEFAULT_PAGE, &limit,
 			    error) ||
+	    !read_end(db, &next, error) ||
 	    !store_query(db,
 			 "SELECT seq, at_ms, type, subject, data FROM events WHERE seq > $1 AND "
 			 "($2 = '' OR tenant = $2) ORDER BY seq LIMIT $3",
@@ -163,7 +175,20 @@ static bool event_list(struct store_connection *db, const struct control_call *c
 						       "type", work_text_of(&rows, i, 2), "subject",
 						       work_text_of(&rows, i, 3), "data",
 						       work_parse(store_get_text(&rows, i, 4))));
-	*ret_answer = json_pack("{s:o}", "items", items);
+	/* Whose tenant has few events need not look through the others' again. */
+	if (rows.count == (size_t)limit)
+		next = store_get_int(&rows, rows.count - 1, 0);
+	*ret_answer = json_pack("{s:o, s:I}", "items", items, "next", next > after ? next : after);
 	return true;
 }
 WORK_CALL(event_list, STORE_READ)
+
+static bool event_end_body(struct store_connection *db, void *argument, struct error *error)
+{
+	return read_end(db, argument, error);
+}
+
+bool control_event_end(struct control *control, int64_t *ret_end, struct error *error)
+{
+	return store_run(control->connection, STORE_READ, event_end_body, ret_end, error);
+}

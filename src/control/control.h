@@ -74,7 +74,7 @@ struct control_call {
 #define CONTROL_KEY_MAX_OVERLAP_MS ((int64_t)30 * 24 * 60 * 60 * 1000)
 /* Bytes of a secret. */
 #define CONTROL_SECRET_MAX_VALUE 32768
-#define CONTROL_MAX_LABELS   64 /* that operators give to one node */
+#define CONTROL_MAX_LABELS       64 /* that operators give to one node */
 
 /*
  * Each: *ret_answer is a new reference, the body of a 200. Errors carry code and field as they go
@@ -140,6 +140,9 @@ CONTROL_CALL(secret_get);
 CONTROL_CALL(secret_list);
 CONTROL_CALL(secret_patch);
 CONTROL_CALL(secret_delete);
+
+/* The last event's number: whoever listens has something new when it has grown. */
+MUST_CHECK bool control_event_end(struct control *control, int64_t *ret_end, struct error *error);
 
 /* --- joining --- */
 
@@ -220,6 +223,16 @@ MUST_CHECK bool control_node_hello(struct control *control, const struct control
 
 MUST_CHECK bool control_node_heartbeat(struct control *control, const char *node, int64_t epoch,
 				       int64_t spec_generation, struct error *error);
+
+/* Heartbeats that say nothing new, of many nodes at once: one transaction instead of one each.
+ * `known` is false afterwards where the epoch is void. */
+struct control_beat {
+	char node[ID_SIZE];
+	int64_t epoch;
+	bool known;
+};
+MUST_CHECK bool control_nodes_seen(struct control *control, struct control_beat *beats,
+				   size_t count, struct error *error);
 
 /* The stream ended. An epoch that is void already: nothing happens. */
 MUST_CHECK bool control_node_gone(struct control *control, const char *node, int64_t epoch,

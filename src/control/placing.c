@@ -180,24 +180,32 @@ bool placing_choose_among_all(struct store_connection *db, const struct pool *po
 
 bool placing_choose(struct store_connection *db, const struct pool *pool,
 		    const struct placing_turn *turn, struct placement_request *request,
-		    bool explain, struct placing_choice *ret_choice, struct error *error)
+		    enum placing_depth depth, struct placing_choice *ret_choice,
+		    struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows gangs = {0};
-	bool found;
+	bool found = false, alone;
 
 	apply_pool(pool, request);
 	placing_choice_deinit(ret_choice);
 	if (!load_gangs_before(db, pool, turn, &gangs, error))
 		return false;
-	if (request->nodes <= 1 && request->same == PLACEMENT_SAME_NOTHING && gangs.count == 0) {
-		if (!room_search(db, pool->id, request, turn->reservation, &ret_choice->view,
-				 &ret_choice->answer, &found, error))
-			return false;
-		ret_choice->explained = found;
-		if (found || !explain)
-			return true;
-	}
-	return choose_among_all(db, pool, turn, &gangs, request, ret_choice, error);
+	alone = gangs.count == 0 && request->nodes <= 1 && request->same == PLACEMENT_SAME_NOTHING;
+	if (alone && !room_search(db, pool->id, request, turn->reservation, &ret_choice->view,
+				  &ret_choice->answer, &found, error))
+		return false;
+	ret_choice->explained = found;
+	if (found || (alone && depth == PLACING_FITS))
+		return true;
+	if (!alone || depth == PLACING_TIMES || request->needs_count > 1)
+		return choose_among_all(db, pool, turn, &gangs, request, ret_choice, error);
+	placing_choice_deinit(ret_choice);
+	if (!room_load(db, pool->id, request, turn->reservation, &ret_choice->view, error))
+		return false;
+	placement_decide(request, ret_choice->view.nodes, ret_choice->view.count,
+			 &ret_choice->answer);
+	ret_choice->explained = true;
+	return true;
 }
 
 json_t *placing_reasons(const struct placement_answer *answer)
@@ -297,7 +305,8 @@ bool placing_try(struct store_connection *db, const char *reservation, enum plac
 		return reservation_step(db, reservation, RESERVATION_ON_DENIED, "QuotaExceeded",
 					error);
 	if (!placing_choose(db, &pool, &(struct placing_turn){reservation, wanted.created_ms},
-			    request, how != PLACING_QUICK, &choice, error))
+			    request, how == PLACING_QUICK ? PLACING_FITS : PLACING_REASONS, &choice,
+			    error))
 		return false;
 	if (choice.answer.members_count > 0)
 		return book(db, &wanted, how, &choice.answer, ret_placed, error);

@@ -28,11 +28,15 @@ struct placing_choice {
 void placing_choice_deinit(struct placing_choice *choice);
 
 /* Fills in `request` what the pool says, and chooses. `ret_choice` must be `{0}` or hold an old one.
- * Unless `explain`, a request that doesn't fit may be left without reasons, which saves a look at
- * every node. */
+ * A request that doesn't fit may be left without what wasn't asked for: each takes longer. */
+enum placing_depth {
+	PLACING_FITS,    /* where, if it does */
+	PLACING_REASONS, /* and if not, why */
+	PLACING_TIMES,   /* and with all bookings in the view, to say when */
+};
 MUST_CHECK bool placing_choose(struct store_connection *db, const struct pool *pool,
 			       const struct placing_turn *turn, struct placement_request *request,
-			       bool explain, struct placing_choice *ret_choice,
+			       enum placing_depth depth, struct placing_choice *ret_choice,
 			       struct error *error);
 
 /* The first fits of the gangs of a pool that wait, as things stand; *ret_choice holds them. */

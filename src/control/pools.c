@@ -7,11 +7,13 @@
 
 /* --- rows --- */
 
-#define POOL_SELECT                                                                                \
+/* `nodes` counts them, which takes a look at each: only who shows it asks. */
+#define POOL_SELECT(nodes)                                                                         \
 	"SELECT p.id, p.tenant, p.site, s.tenant, s.kind, p.name, p.class, p.gpu_model, "          \
 	"p.policy, p.version, p.state, p.created_ms, (SELECT value FROM meta WHERE name = "        \
-	"'root_tenant'), (SELECT count(*) FROM nodes n WHERE n.pool = p.id AND n.state NOT IN "    \
-	"('retired', 'lost')) FROM pools p JOIN sites s ON s.id = p.site WHERE "
+	"'root_tenant'), " nodes " FROM pools p JOIN sites s ON s.id = p.site WHERE "
+#define COUNT_NODES                                                                                \
+	"(SELECT count(*) FROM nodes n WHERE n.pool = p.id AND n.state NOT IN ('retired', 'lost'))"
 
 static bool read_row(const struct store_rows *rows, size_t row, struct pool *ret_pool,
 		     struct error *error)
@@ -49,7 +51,8 @@ bool pool_load(struct store_connection *db, const char *id, struct pool *ret_poo
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
 
-	if (!store_query(db, POOL_SELECT "p.id = $1", STORE_PARAMS(store_text(id)), &rows, error))
+	if (!store_query(db, POOL_SELECT("0") "p.id = $1", STORE_PARAMS(store_text(id)), &rows,
+			 error))
 		return false;
 	if (rows.count == 0)
 		return work_not_found(error, "pool", id);
@@ -102,8 +105,8 @@ static const struct thing POOL = {
 	.kind = "pool",
 	.prefix = "pool",
 	.read = ACCESS_POOLS_READ,
-	.one = POOL_SELECT "p.id = $1",
-	.page = POOL_SELECT "p.id > $1 AND ($2 = '' OR p.tenant = $2) ORDER BY p.id LIMIT $3",
+	.one = POOL_SELECT(COUNT_NODES) "p.id = $1",
+	.page = POOL_SELECT(COUNT_NODES) "p.id > $1 AND ($2 = '' OR p.tenant = $2) ORDER BY p.id LIMIT $3",
 	.tenant_column = 1,
 	.answer = pool_answer,
 };

@@ -12,7 +12,8 @@ struct pool {
 	char name[64], class[64], gpu_model[128];
 	json_t *policy_json;
 	struct pool_policy policy; /* its texts belong to policy_json */
-	int64_t version, created_ms, nodes;
+	int64_t version, created_ms;
+	int64_t nodes; /* 0 from pool_load(): counting them takes a look at each */
 	bool archived;
 };
 

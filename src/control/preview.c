@@ -107,7 +107,7 @@ static bool capacity_preview(struct store_connection *db, const struct control_c
 		return false;
 	if (*ret_answer)
 		return true;
-	if (!placing_choose(db, &pool, &last, &request, true, &choice, error))
+	if (!placing_choose(db, &pool, &last, &request, PLACING_TIMES, &choice, error))
 		return false;
 	*ret_answer = preview_answer(&choice, &request);
 	return true;

@@ -352,7 +352,7 @@ static bool apply_inventory(struct store_connection *db, struct report_work *wor
 	work->result.look_again = true;
 	if (!check_inventory(&report->inventory, &wrong)) {
 		ignore(work, "inventory: %s", wrong.what);
-		return mark_inventory(db, node, text_of(&arena, wrong.what, CONTROL_MAX_TEXT),
+		return mark_inventory(db, node, text_of(&arena, wrong.what, ERROR_WHAT_SIZE - 1),
 				      error);
 	}
 	node->has_inventory = true;

@@ -6,6 +6,13 @@
 
 #include <limits.h>
 
+/* Of a node: its rows are not made yet, there is nothing to make rows of, they are there. */
+enum {
+	ROOMED_NOT,
+	ROOMED_NONE,
+	ROOMED_DEVICES,
+};
+
 /* --- keeping the rows --- */
 
 static bool put_row(struct store_connection *db, const struct placement_node *node,
@@ -13,24 +20,20 @@ static bool put_row(struct store_connection *db, const struct placement_node *no
 		    struct error *error)
 {
 	/* The whole class stands under the profile "". */
-	int idle = placement_idle(node, class, *profile ? profile : NULL, pool->gpu_model);
-	int64_t first_end_ms = INT64_MAX, last_from_ms = 0;
+	struct placement_room room =
+		placement_room_of(node, class, *profile ? profile : NULL, pool->gpu_model);
 
-	for (size_t i = 0; i < node->busy_count; i++) {
-		const struct placement_busy *busy = &node->busy[i];
-
-		first_end_ms = busy->to_ms < first_end_ms ? busy->to_ms : first_end_ms;
-		last_from_ms = busy->from_ms > last_from_ms ? busy->from_ms : last_from_ms;
-	}
 	return store_exec(
 		db,
-		"INSERT INTO node_room (node, class, profile, pool, idle, first_end_ms, "
-		"last_from_ms) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (node, class, "
-		"profile) DO UPDATE SET pool = excluded.pool, idle = excluded.idle, first_end_ms = "
+		"INSERT INTO node_room (node, class, profile, pool, total, healthy, idle, "
+		"first_end_ms, last_from_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON "
+		"CONFLICT (node, class, profile) DO UPDATE SET pool = excluded.pool, total = "
+		"excluded.total, healthy = excluded.healthy, idle = excluded.idle, first_end_ms = "
 		"excluded.first_end_ms, last_from_ms = excluded.last_from_ms",
 		STORE_PARAMS(store_text(node->id), store_text(placement_class_name(class)),
-			     store_text(profile), store_text(pool->id), store_int(idle),
-			     store_int(first_end_ms), store_int(last_from_ms)),
+			     store_text(profile), store_text(pool->id), store_int(room.total),
+			     store_int(room.healthy), store_int(room.idle),
+			     store_int(room.first_end_ms), store_int(room.last_from_ms)),
 		error);
 }
 
@@ -81,8 +84,11 @@ bool room_refresh(struct store_connection *db, const char *node, struct error *e
 	str_copy(pool.id, sizeof pool.id, store_get_text(&rows, 0, 0));
 	str_copy(pool.gpu_model, sizeof pool.gpu_model, store_get_text(&rows, 0, 1));
 	return put_rows(db, &view.nodes[0], &pool, error) &&
-	       store_exec(db, "UPDATE nodes SET roomed = 1 WHERE id = $1 AND roomed = 0",
-			  STORE_PARAMS(store_text(node)), error);
+	       store_exec(db, "UPDATE nodes SET roomed = $2 WHERE id = $1 AND roomed <> $2",
+			  STORE_PARAMS(store_text(node),
+				       store_int(view.nodes[0].atoms_count > 0 ? ROOMED_DEVICES
+									       : ROOMED_NONE)),
+			  error);
 }
 
 bool room_renew(struct store_connection *db, const char *node, struct error *error)
@@ -108,6 +114,62 @@ bool room_refresh_all(struct store_connection *db, const struct store_rows *node
 		if (!room_refresh(db, store_get_text(nodes, i, 0), error))
 			return false;
 	}
+	return true;
+}
+
+/* --- reasons without a look --- */
+
+/* Rows of the one kind; a node that has devices, but none of this kind, has none of them. */
+static bool load_rooms(struct store_connection *db, const char *pool,
+		       const struct placement_request *request, struct view *view,
+		       struct error *error)
+{
+	const struct placement_need *need = &request->needs[0];
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!store_query(db,
+			 "SELECT n.id, n.roomed, r.total, r.healthy, r.idle, r.first_end_ms, "
+			 "r.last_from_ms FROM nodes n LEFT JOIN node_room r ON r.node = n.id AND "
+			 "r.class = $2 AND r.profile = $3 WHERE n.pool = $1",
+			 STORE_PARAMS(store_text(pool),
+				      store_text(placement_class_name(need->class)),
+				      store_text(need->profile ? need->profile : "")),
+			 &rows, error))
+		return false;
+	for (size_t i = 0; i < rows.count; i++) {
+		struct placement_node *node = view_find(view, store_get_text(&rows, i, 0));
+		struct placement_room *room;
+
+		if (!node || store_get_int(&rows, i, 1) != ROOMED_DEVICES)
+			continue;
+		room = arena_alloc(&view->arena, sizeof *room);
+		*room = (struct placement_room){
+			(int)store_get_int(&rows, i, 2), (int)store_get_int(&rows, i, 3),
+			(int)store_get_int(&rows, i, 4), store_get_int(&rows, i, 5),
+			store_get_int(&rows, i, 6)};
+		node->room = room;
+	}
+	return true;
+}
+
+bool room_load(struct store_connection *db, const char *pool,
+	       const struct placement_request *request, const char *reservation,
+	       struct view *ret_view, struct error *error)
+{
+	CLEANUP(view) struct view view = {0};
+
+	assert(request->needs_count == 1);
+	if (!view_load_heads(db, pool, reservation, &view, error) ||
+	    !load_rooms(db, pool, request, &view, error))
+		return false;
+	for (size_t i = 0; i < view.count; i++) {
+		if (!placement_room_refuses(request, &view.nodes[i]) &&
+		    !view_load_devices(db, &view, &view.nodes[i], error))
+			return false;
+	}
+	view_deinit(ret_view);
+	*ret_view = view;
+	view = (struct view){0};
 	return true;
 }
 

@@ -2,8 +2,7 @@
  * room: which nodes to look at for a reservation, without looking at all of them. Private to this
  * room of the code.
  *
- * Owns      the table node_room: for each node and kind of device how many are idle (nobody has
- *           booked them for any time), and between which moments its bookings lie.
+ * Owns      the table node_room: struct placement_room for each node and kind of device.
  * Rule      while all bookings of a node overlap the time asked for, what is free is what is idle.
  *           So a node that fits is idle enough, or has a booking that ends before that time or
  *           begins after it. A row may claim more room than there is, never less.
@@ -26,6 +25,12 @@ MUST_CHECK bool room_nodes_of(struct store_connection *db, const char *allocatio
 			      struct store_rows *ret_nodes, struct error *error);
 MUST_CHECK bool room_refresh_all(struct store_connection *db, const struct store_rows *nodes,
 				 struct error *error);
+
+/* The pool's nodes for a request of one kind: with what node_room says of them, and with their
+ * devices where that isn't enough to say why they don't fit. */
+MUST_CHECK bool room_load(struct store_connection *db, const char *pool,
+			  const struct placement_request *request, const char *reservation,
+			  struct view *ret_view, struct error *error);
 
 /*
  * The choice for a request of one node. *ret_found false: none of those looked at fits; when more

@@ -263,6 +263,38 @@ bool control_node_heartbeat(struct control *control, const char *node, int64_t e
 	return store_run(control->connection, STORE_WRITE, heartbeat_body, &work, error);
 }
 
+struct seen_work {
+	struct control_beat *beats;
+	size_t count;
+};
+
+static bool seen_body(struct store_connection *db, void *argument, struct error *error)
+{
+	const struct seen_work *work = argument;
+
+	for (size_t i = 0; i < work->count; i++) {
+		struct control_beat *beat = &work->beats[i];
+
+		if (!store_exec(db,
+				"UPDATE node_streams SET seen_ms = $3, connected = 1 "
+				"WHERE node = $1 AND epoch = $2",
+				STORE_PARAMS(store_text(beat->node), store_int(beat->epoch),
+					     store_int(store_now(db).ms)),
+				error))
+			return false;
+		beat->known = store_changed(db) > 0;
+	}
+	return true;
+}
+
+bool control_nodes_seen(struct control *control, struct control_beat *beats, size_t count,
+			struct error *error)
+{
+	struct seen_work work = {beats, count};
+
+	return store_run(control->connection, STORE_WRITE, seen_body, &work, error);
+}
+
 static bool gone_body(struct store_connection *db, void *argument, struct error *error)
 {
 	const struct beat_work *work = argument;

@@ -350,18 +350,28 @@ static bool load_refusals(const struct load *load, const char *reservation, stru
 	return true;
 }
 
+static bool load_heads(const struct load *load, const char *reservation, struct error *error)
+{
+	return load_nodes(load, error) &&
+	       (load->view->count == 0 ||
+		(load_conditions(load, error) && load_labels(load, error) &&
+		 load_refusals(load, reservation, error)));
+}
+
+static bool load_devices(const struct load *load, struct error *error)
+{
+	return load->view->count == 0 || (load_gpus(load, error) && load_atoms(load, error) &&
+					  load_busy(load, error) && load_uses(load, error));
+}
+
 static bool load_view(struct store_connection *db, enum scope scope, const char *id,
-		      const char *reservation, struct view *ret_view, struct error *error)
+		      const char *reservation, bool with_devices, struct view *ret_view,
+		      struct error *error)
 {
 	CLEANUP(view) struct view view = {0};
 	struct load load = {db, scope, id, &view};
 
-	if (!load_nodes(&load, error))
-		return false;
-	if (view.count > 0 &&
-	    (!load_conditions(&load, error) || !load_labels(&load, error) ||
-	     !load_gpus(&load, error) || !load_atoms(&load, error) || !load_busy(&load, error) ||
-	     !load_uses(&load, error) || !load_refusals(&load, reservation, error)))
+	if (!load_heads(&load, reservation, error) || (with_devices && !load_devices(&load, error)))
 		return false;
 	view_deinit(ret_view);
 	*ret_view = view;
@@ -372,13 +382,31 @@ static bool load_view(struct store_connection *db, enum scope scope, const char 
 bool view_load_pool(struct store_connection *db, const char *pool, const char *reservation,
 		    struct view *ret_view, struct error *error)
 {
-	return load_view(db, SCOPE_POOL, pool, reservation, ret_view, error);
+	return load_view(db, SCOPE_POOL, pool, reservation, true, ret_view, error);
 }
 
 bool view_load_node(struct store_connection *db, const char *node, const char *reservation,
 		    struct view *ret_view, struct error *error)
 {
-	return load_view(db, SCOPE_NODE, node, reservation, ret_view, error);
+	return load_view(db, SCOPE_NODE, node, reservation, true, ret_view, error);
+}
+
+bool view_load_heads(struct store_connection *db, const char *pool, const char *reservation,
+		     struct view *ret_view, struct error *error)
+{
+	return load_view(db, SCOPE_POOL, pool, reservation, false, ret_view, error);
+}
+
+bool view_load_devices(struct store_connection *db, struct view *view, struct placement_node *node,
+		       struct error *error)
+{
+	/* A view of its own that grows in the same arena. */
+	struct view one = {view->arena, node, 1};
+	struct load load = {db, SCOPE_NODE, node->id, &one};
+	bool done = load_devices(&load, error);
+
+	view->arena = one.arena;
+	return done;
 }
 
 void view_deinit(struct view *view)

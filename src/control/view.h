@@ -23,6 +23,13 @@ MUST_CHECK bool view_load_pool(struct store_connection *db, const char *pool,
 /* The same of one node; no node when it is none that could be asked. */
 MUST_CHECK bool view_load_node(struct store_connection *db, const char *node,
 			       const char *reservation, struct view *ret_view, struct error *error);
+/* The pool's nodes without what hangs on them: devices, bookings, uses. */
+MUST_CHECK bool view_load_heads(struct store_connection *db, const char *pool,
+				const char *reservation, struct view *ret_view,
+				struct error *error);
+/* And that of one of them. */
+MUST_CHECK bool view_load_devices(struct store_connection *db, struct view *view,
+				  struct placement_node *node, struct error *error);
 void view_deinit(struct view *view);
 
 /* Marks what a reservation that waits will take, as if it were booked from `from_ms` on. */

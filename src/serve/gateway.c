@@ -11,8 +11,9 @@
 #include "sys/clock.h"
 #include "sys/log.h"
 
-#define SWEEP_MS 1000
-#define RETRY_MS 50 /* after the workers had no room */
+#define SWEEP_MS     1000
+#define NODE_BUCKETS 16384 /* GATEWAY_MAX_STREAMS: about one a bucket */
+#define RETRY_MS     50    /* after the workers had no room */
 
 /* A message that waits for its turn. */
 struct letter {
@@ -32,6 +33,7 @@ struct inbox {
  */
 struct stream {
 	uint64_t id;
+	struct stream *next_of_bucket; /* of its node's */
 	struct gateway *gateway;
 	struct rpc_call *call; /* NULL: ended */
 	struct cert_node node;
@@ -39,6 +41,8 @@ struct stream {
 	struct inbox inbox;
 	int64_t epoch;           /* 0: no Welcome yet */
 	int64_t spec_generation; /* sent last */
+	int64_t beat_generation; /* a heartbeat said this, and it is committed; -1: none did */
+	bool beat;               /* one came since that says the same: for the next round */
 	bool hello;              /* has come */
 	bool spec_wanted;
 	bool working;  /* a job is under way */
@@ -55,6 +59,8 @@ struct gateway {
 	struct rpc_server *server;
 	struct loop_timer *sweep, *retry;
 	VEC(struct stream *) streams; /* by id, which only grows */
+	struct stream *by_node[NODE_BUCKETS];
+	bool beating; /* a round of heartbeats is under way */
 	bool draining;
 	loop_fn *on_drained;
 	void *drained_arg;
@@ -86,6 +92,25 @@ static struct stream *find(const struct gateway *gateway, uint64_t id)
 	if (index == gateway->streams.count || gateway->streams.items[index]->id != id)
 		return NULL;
 	return gateway->streams.items[index];
+}
+
+/* Where the streams of a node are found; others may be there too. */
+static struct stream **bucket_of(struct gateway *gateway, const char *node)
+{
+	uint64_t hash = 0xcbf29ce484222325; /* FNV-1a */
+
+	for (; *node; node++)
+		hash = (hash ^ (unsigned char)*node) * 0x100000001b3;
+	return &gateway->by_node[(hash ^ hash >> 32) % NODE_BUCKETS];
+}
+
+static void leave_bucket(struct stream *stream)
+{
+	struct stream **slot = bucket_of(stream->gateway, stream->node.node_id);
+
+	while (*slot != stream)
+		slot = &(*slot)->next_of_bucket;
+	*slot = stream->next_of_bucket;
 }
 
 static void tell_drained(struct gateway *gateway)
@@ -145,6 +170,7 @@ static void destroy(struct stream *stream)
 	struct gateway *gateway = stream->gateway;
 
 	inbox_clear(&stream->inbox);
+	leave_bucket(stream);
 	vec_remove(&gateway->streams, index_of(gateway, stream->id));
 	free(stream);
 	tell_drained(gateway);
@@ -174,11 +200,9 @@ static void finish_error(struct stream *stream, const struct error *error)
 /* Of two streams of one node the one with the newer epoch stays. */
 static void end_older(struct stream *newest)
 {
-	struct gateway *gateway = newest->gateway;
+	struct stream *other = *bucket_of(newest->gateway, newest->node.node_id);
 
-	for (size_t i = 0; i < gateway->streams.count; i++) {
-		struct stream *other = gateway->streams.items[i];
-
+	for (; other; other = other->next_of_bucket) {
 		if (other != newest && other->epoch > 0 && other->epoch < newest->epoch &&
 		    str_equal(other->node.node_id, newest->node.node_id))
 			finish(other, RPC_ABORTED, "a newer stream of this node took over");
@@ -212,6 +236,8 @@ static void on_job_done(void *context, void *arg)
 		on_hello_done(stream, job);
 	if (job->ok && job->kind == STREAM_JOB_SPEC)
 		on_spec_done(stream, job);
+	if (job->ok && job->kind == STREAM_JOB_HEARTBEAT)
+		stream->beat_generation = job->up->heartbeat->spec_generation;
 	if (job->ok && job->look_again)
 		gateway->handlers.on_look_again(gateway->handlers.arg);
 	if (!job->ok && job->kind != STREAM_JOB_GONE)
@@ -276,6 +302,20 @@ static void pump_ended(struct stream *stream)
 		loop_timer_start(stream->gateway->retry, RETRY_MS);
 }
 
+/* Most heartbeats say what is committed already: they wait for the next round, all together. */
+static void take_beats(struct stream *stream)
+{
+	while (stream->inbox.first) {
+		const Bettercompute__V1__Up *up = stream->inbox.first->up;
+
+		if (up->body_case != BETTERCOMPUTE__V1__UP__BODY_HEARTBEAT ||
+		    up->heartbeat->spec_generation != stream->beat_generation)
+			return;
+		stream->beat = true;
+		message_free(inbox_pop(&stream->inbox));
+	}
+}
+
 /* Starts the stream's next job, if it has one and may. */
 static void pump(struct stream *stream)
 {
@@ -289,6 +329,7 @@ static void pump(struct stream *stream)
 	}
 	if (stream->finished || rpc_queued(stream->call) > GATEWAY_MAX_QUEUED)
 		return;
+	take_beats(stream);
 	if (stream->epoch > 0 && stream->spec_wanted) {
 		room = submit(stream, STREAM_JOB_SPEC, NULL);
 		stream->spec_wanted = !room;
@@ -355,8 +396,11 @@ static void on_start(struct rpc_call *call, void *arg)
 	stream->node = node;
 	stream->started = stream->heard = loop_now(gateway->loop);
 	stream->inbox.last = &stream->inbox.first;
+	stream->beat_generation = -1;
 	assert(index_of(gateway, stream->id) == gateway->streams.count);
 	*vec_push(&gateway->streams) = stream;
+	stream->next_of_bucket = *bucket_of(gateway, node.node_id);
+	*bucket_of(gateway, node.node_id) = stream;
 	rpc_call_set_data(call, stream);
 }
 
@@ -484,6 +528,67 @@ static void sweep_one(struct stream *stream, struct mono now, struct wall wall)
 		finish(stream, RPC_UNAUTHENTICATED, "the node's certificate has expired");
 }
 
+/* One round of heartbeats. */
+struct beats_job {
+	bool ok; /* false until it has run */
+	struct error error;
+	size_t count;
+	uint64_t streams[GATEWAY_MAX_BEATS];
+	struct control_beat beats[GATEWAY_MAX_BEATS];
+};
+
+static void beats_work(void *arg, struct control *control)
+{
+	struct beats_job *job = arg;
+
+	job->ok = control_nodes_seen(control, job->beats, job->count, &job->error);
+}
+
+static void beats_done(void *context, void *arg)
+{
+	struct gateway *gateway = context;
+	struct beats_job *job = arg;
+
+	gateway->beating = false;
+	if (!job->ok && job->error.code != ERROR_NONE)
+		log_failure(LOG_WARN, "stream.heartbeats", &job->error, "they are noted in 1 s");
+	for (size_t i = 0; i < job->count; i++) {
+		struct stream *stream = find(gateway, job->streams[i]);
+
+		if (!stream) /* it ended meanwhile */
+			continue;
+		if (!job->ok)
+			stream->beat = true;
+		else if (!job->beats[i].known)
+			finish(stream, RPC_ABORTED, "a newer stream of this node took over");
+	}
+	free(job);
+}
+
+static void note_beats(struct gateway *gateway)
+{
+	struct beats_job *job;
+
+	if (gateway->beating || !gateway->workers)
+		return;
+	job = mem_alloc(sizeof *job);
+	for (size_t i = 0; i < gateway->streams.count && job->count < GATEWAY_MAX_BEATS; i++) {
+		struct stream *stream = gateway->streams.items[i];
+
+		if (!stream->beat || !stream->call)
+			continue;
+		str_copy(job->beats[job->count].node, ID_SIZE, stream->node.node_id);
+		job->beats[job->count].epoch = stream->epoch;
+		job->streams[job->count++] = stream->id;
+	}
+	gateway->beating = job->count > 0 &&
+			   workers_submit(gateway->workers, beats_work, beats_done, gateway, job);
+	for (size_t i = 0; gateway->beating && i < job->count; i++)
+		find(gateway, job->streams[i])->beat = false;
+	if (!gateway->beating)
+		free(job);
+}
+
 static void on_sweep(void *arg)
 {
 	struct gateway *gateway = arg;
@@ -492,6 +597,7 @@ static void on_sweep(void *arg)
 
 	for (size_t i = 0; i < gateway->streams.count; i++)
 		sweep_one(gateway->streams.items[i], now, wall);
+	note_beats(gateway);
 	loop_timer_start(gateway->sweep, SWEEP_MS);
 }
 
@@ -499,9 +605,10 @@ static void on_sweep(void *arg)
 
 void gateway_push(struct gateway *gateway, const char *node, int64_t generation)
 {
-	for (size_t i = 0; i < gateway->streams.count; i++) {
-		struct stream *stream = gateway->streams.items[i];
+	struct stream *stream, *next;
 
+	for (stream = *bucket_of(gateway, node); stream; stream = next) {
+		next = stream->next_of_bucket; /* pump() may end the stream */
 		if (stream->call && str_equal(stream->node.node_id, node) &&
 		    generation > stream->spec_generation) {
 			stream->spec_wanted = true;
@@ -522,6 +629,7 @@ struct gateway *gateway_create(struct loop *loop, struct workers *workers,
 	gateway->join = join;
 	gateway->handlers = *handlers;
 	gateway->server = rpc_server_create(loop, methods, ARRAY_SIZE(methods), gateway);
+	rpc_server_limit_connections(gateway->server, GATEWAY_MAX_STREAMS + GATEWAY_JOINERS);
 	gateway->sweep = loop_timer_create(loop, on_sweep, gateway);
 	gateway->retry = loop_timer_create(loop, on_retry, gateway);
 	loop_timer_start(gateway->sweep, SWEEP_MS);

@@ -25,6 +25,8 @@ struct workers;
 #define GATEWAY_HELLO_MS       10000 /* from the stream's start to its Hello */
 #define GATEWAY_SILENCE_MS     30000 /* without a message; nodes send each 10 s (GW-27) */
 #define GATEWAY_MAX_STREAMS    16384
+#define GATEWAY_JOINERS        512  /* connections beyond: those that join */
+#define GATEWAY_MAX_BEATS      4096 /* heartbeats in one transaction, one a second */
 #define GATEWAY_MAX_INBOX      4096 /* messages of one stream that wait */
 #define GATEWAY_MAX_INBOX_SIZE ((size_t)16 << 20)
 #define GATEWAY_MAX_QUEUED     ((size_t)4 << 20) /* bytes a node hasn't read: no more are made */

@@ -1,7 +1,10 @@
 #include "serve/listener.h"
 
 #include "base/vec.h"
+#include "pki/token.h"
+#include "serve/events.h"
 #include "serve/metrics.h"
+#include "serve/ratelimit.h"
 #include "serve/workers.h"
 #include "sys/clock.h"
 #include "sys/log.h"
@@ -19,6 +22,8 @@
 #define BACKLOG      1024
 #define SWEEP_MS     1000
 #define DRAIN_MS     50 /* the same while draining */
+#define STREAM_TYPE  "text/event-stream"
+#define STREAM_BLOCK 4096
 #define TLS_PRIORITY "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 /* One open connection. */
@@ -42,6 +47,12 @@ struct exchange {
 	struct buf body;
 	int64_t began_us;
 	bool too_large, answered;
+	uint64_t who; /* which key it shows, for its rate */
+	/* Of a request for a stream of events. */
+	bool streams, opened, waiting; /* asked for; its first page is there; has nothing to send */
+	struct router_events first;
+	struct error stream_error;
+	struct event_stream *stream;
 };
 
 struct peer_list VEC_BODY(struct peer *);
@@ -53,6 +64,9 @@ struct listener {
 	struct workers *workers;
 	loop_fn *on_change;
 	void *change_arg;
+	struct events *events;
+	struct ratelimit *limits;
+	struct ratelimit_rate key_rate, address_rate;
 	struct metrics *metrics;
 	void (*add_metrics)(void *arg, struct buf *text);
 	struct loop_poll *poll;
@@ -278,10 +292,69 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
 	exchange->peer->busy = false;
 	exchange->peer->deadline =
 		mono_after(loop_now(exchange->listener->loop), LISTENER_REQUEST_MS);
+	event_stream_close(exchange->stream);
+	buf_deinit(&exchange->first.text);
 	buf_deinit(&exchange->body);
 	response_deinit(&exchange->response);
 	free(exchange);
 	*context = NULL;
+}
+
+/* --- rates --- */
+
+static uint64_t hash_text(const char *text)
+{
+	char hash[TOKEN_HASH_SIZE];
+
+	token_hash(text, hash);
+	hash[16] = '\0';
+	return strtoull(hash, NULL, 16) | 1; /* 0 is nobody */
+}
+
+/* An IPv6 network of one subscriber counts as one. */
+static uint64_t hash_address(struct MHD_Connection *connection)
+{
+	const struct sockaddr *peer =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)
+			->client_addr;
+	char text[INET6_ADDRSTRLEN] = "";
+	struct in6_addr v6;
+
+	if (peer->sa_family == AF_INET6) {
+		v6 = ((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr;
+		memset(v6.s6_addr + 8, 0, 8);
+		inet_ntop(AF_INET6, &v6, text, sizeof text);
+	} else {
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)peer)->sin_addr,
+			  text, sizeof text);
+	}
+	return hash_text(text);
+}
+
+/* A key that opened lately has its own bucket; all others share their address's, so that guessing
+ * keys is slow and nobody is locked out by who guesses. */
+static bool may_ask(struct exchange *exchange, int64_t *ret_wait_ms)
+{
+	struct listener *listener = exchange->listener;
+	const char *shown = exchange->request.authorization;
+	struct mono now = loop_now(listener->loop);
+
+	exchange->who = shown ? hash_text(shown) : 0;
+	if (exchange->who && ratelimit_knows(listener->limits, exchange->who))
+		return ratelimit_take(listener->limits, exchange->who, listener->key_rate, now,
+				      ret_wait_ms);
+	return ratelimit_take(listener->limits, hash_address(exchange->connection),
+			      listener->address_rate, now, ret_wait_ms);
+}
+
+static void remember_key(const struct exchange *exchange)
+{
+	struct listener *listener = exchange->listener;
+	int64_t wait_ms;
+
+	if (!ratelimit_knows(listener->limits, exchange->who))
+		ratelimit_take(listener->limits, exchange->who, listener->key_rate,
+			       loop_now(listener->loop), &wait_ms);
 }
 
 /* --- requests and answers --- */
@@ -303,11 +376,48 @@ static void count(const struct exchange *exchange)
 			      clock_us() - exchange->began_us);
 }
 
+/* Runs when the connection takes bytes; one that has none sleeps until on_wake(). */
+static ssize_t read_stream(void *cls, uint64_t position, char *out, size_t size)
+{
+	struct exchange *exchange = cls;
+	ssize_t length = event_stream_read(exchange->stream, out, size);
+
+	(void)position;
+	if (length < 0)
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	if (length == 0) {
+		exchange->waiting = true;
+		MHD_suspend_connection(exchange->connection);
+	}
+	return length;
+}
+
+static void on_wake(void *arg)
+{
+	struct exchange *exchange = arg;
+
+	if (!exchange->waiting)
+		return;
+	exchange->waiting = false;
+	MHD_resume_connection(exchange->connection);
+	loop_defer_arm(exchange->listener->run);
+}
+
+static struct MHD_Response *make_response(struct exchange *exchange)
+{
+	struct response *response = &exchange->response;
+
+	if (exchange->stream)
+		return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
+							 read_stream, exchange, NULL);
+	return MHD_create_response_from_buffer(response->body.length, response->body.data,
+					       MHD_RESPMEM_MUST_COPY);
+}
+
 static enum MHD_Result send_answer(struct exchange *exchange)
 {
 	struct response *response = &exchange->response;
-	struct MHD_Response *out = MHD_create_response_from_buffer(
-		response->body.length, response->body.data, MHD_RESPMEM_MUST_COPY);
+	struct MHD_Response *out = make_response(exchange);
 	enum MHD_Result result;
 	char seconds[16];
 
@@ -347,13 +457,35 @@ static void work(void *job, struct control *control)
 {
 	struct exchange *exchange = job;
 
+	if (exchange->streams) {
+		exchange->opened = router_events(control, &exchange->request, &exchange->first,
+						 &exchange->stream_error);
+		exchange->response.status = 200;
+		return;
+	}
 	router_answer(exchange->listener->router, control, &exchange->request, &exchange->response);
+}
+
+static void changed_here(struct listener *listener)
+{
+	listener->on_change(listener->change_arg);
+	events_look(listener->events);
 }
 
 static bool changed(const struct exchange *exchange)
 {
 	return !str_equal(exchange->request.method, "GET") &&
 	       !str_equal(exchange->request.method, "HEAD") && exchange->response.status < 300;
+}
+
+static void open_stream(struct exchange *exchange)
+{
+	if (exchange->opened &&
+	    events_open(exchange->listener->events, &exchange->request, &exchange->first, on_wake,
+			exchange, &exchange->stream, &exchange->stream_error))
+		exchange->response.content_type = STREAM_TYPE;
+	else
+		response_error(&exchange->response, &exchange->stream_error, exchange->request.id);
 }
 
 /* Until it is resumed, libmicrohttpd keeps a suspended connection whatever its peer does. */
@@ -367,13 +499,19 @@ static void on_answered(void *context, void *job)
 		error_set(&error, ERROR_UNAVAILABLE, "the control plane is stopping");
 		response_error(&exchange->response, &error, exchange->request.id);
 	}
+	if (exchange->streams && exchange->response.status == 200)
+		open_stream(exchange);
+	if (exchange->response.status == 401)
+		exchange->who = 0;
+	else if (exchange->who)
+		remember_key(exchange);
 	if (exchange->response.metrics && listener->add_metrics)
 		listener->add_metrics(listener->change_arg, &exchange->response.body);
 	exchange->answered = true;
 	MHD_resume_connection(exchange->connection);
 	loop_defer_arm(listener->run);
 	if (changed(exchange) && !listener->draining)
-		listener->on_change(listener->change_arg);
+		changed_here(listener);
 }
 
 /* A proxy on this machine asks for others, and says so. */
@@ -390,6 +528,38 @@ static bool is_from_here(struct MHD_Connection *connection)
 	return is_loopback(&address) &&
 	       !MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "X-Forwarded-For") &&
 	       !MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Forwarded");
+}
+
+/* "text/event-stream" among what it accepts. */
+static bool wants_stream(const struct exchange *exchange)
+{
+	const char *accept = MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND,
+							 MHD_HTTP_HEADER_ACCEPT);
+	const char *target = exchange->request.target;
+
+	return str_equal(exchange->request.method, "GET") && accept &&
+	       strcasestr(accept, STREAM_TYPE) && str_starts(target, "/v1/events") &&
+	       strcspn(target, "?") == strlen("/v1/events");
+}
+
+/* Whoever comes back says so; anything but a number begins as the query says. */
+static int64_t last_event(struct MHD_Connection *connection)
+{
+	const char *text =
+		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Last-Event-ID");
+	size_t digits = text ? strspn(text, "0123456789") : 0;
+
+	return digits > 0 && digits <= 18 && text[digits] == '\0' ? strtoll(text, NULL, 10) : -1;
+}
+
+static enum MHD_Result refuse_often(struct exchange *exchange, int64_t wait_ms)
+{
+	struct error error;
+
+	error_set(&error, ERROR_RATE_LIMITED, "too many calls");
+	response_error(&exchange->response, &error, exchange->request.id);
+	exchange->response.retry_after_s = (int)((wait_ms + 999) / 1000);
+	return send_answer(exchange);
 }
 
 static struct exchange *begin(struct listener *listener, struct MHD_Connection *connection,
@@ -430,6 +600,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 {
 	struct listener *listener = cls;
 	struct exchange *exchange = *context;
+	int64_t wait_ms;
 
 	(void)url, (void)version;
 	if (!exchange) {
@@ -458,6 +629,10 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 	exchange->request.body_length = exchange->body.length;
 	if (router_answer_early(listener->router, &exchange->request, &exchange->response))
 		return send_answer(exchange);
+	if (!may_ask(exchange, &wait_ms))
+		return refuse_often(exchange, wait_ms);
+	exchange->streams = wants_stream(exchange);
+	exchange->first.after = last_event(connection);
 	if (!workers_submit(listener->workers, work, on_answered, listener, exchange))
 		return refuse(exchange, 503, ERROR_UNAVAILABLE,
 			      "too many requests are under way: try again");
@@ -503,6 +678,14 @@ static struct MHD_Daemon *start(struct listener *listener, const struct listener
 		options->certificate_pem ? tls : none, MHD_OPTION_END);
 }
 
+static void destroy_parts(struct listener *listener)
+{
+	events_destroy(listener->events);
+	ratelimit_destroy(listener->limits);
+	vec_deinit(&listener->peers);
+	free(listener);
+}
+
 bool listener_create(struct loop *loop, const struct listener_options *options,
 		     const struct router *router, struct workers *workers, loop_fn *on_change,
 		     void *arg, struct listener **ret_listener, struct error *error)
@@ -518,18 +701,23 @@ bool listener_create(struct loop *loop, const struct listener_options *options,
 		.workers = workers,
 		.on_change = on_change,
 		.change_arg = arg,
+		.events = events_create(loop, router),
+		.limits = ratelimit_create(),
+		.key_rate = options->key_rate,
+		.address_rate = options->address_rate,
 		.metrics = options->metrics,
 		.add_metrics = options->add_metrics,
 	};
+	events_set_workers(listener->events, workers);
 	if (!listen_on(options->address, !options->certificate_pem, &fd, listener->address,
 		       error)) {
-		free(listener);
+		destroy_parts(listener);
 		return false;
 	}
 	listener->daemon = start(listener, options, fd);
 	if (!listener->daemon) {
 		close(fd);
-		free(listener);
+		destroy_parts(listener);
 		return error_set(error, ERROR_INVALID_CONFIG,
 				 "start HTTP on '%s': the certificate or its key was not taken",
 				 options->address);
@@ -548,6 +736,7 @@ bool listener_create(struct loop *loop, const struct listener_options *options,
 void listener_set_workers(struct listener *listener, struct workers *workers)
 {
 	listener->workers = workers;
+	events_set_workers(listener->events, workers);
 }
 
 void listener_turn_away(struct listener *listener)
@@ -569,6 +758,7 @@ void listener_drain(struct listener *listener, loop_fn *fn, void *arg)
 	if (fd >= 0)
 		close(fd);
 	listener->turning_away = listener->draining = true;
+	events_end(listener->events);
 	listener->on_drained = fn;
 	listener->drained_arg = arg;
 	loop_timer_start(listener->sweep, 0);
@@ -582,7 +772,8 @@ void listener_destroy(struct listener *listener)
 	loop_timer_destroy(listener->timer);
 	loop_timer_destroy(listener->sweep);
 	loop_defer_destroy(listener->run);
+	events_end(listener->events); /* a suspended connection can't be stopped */
+	MHD_run(listener->daemon);
 	MHD_stop_daemon(listener->daemon);
-	vec_deinit(&listener->peers);
-	free(listener);
+	destroy_parts(listener);
 }

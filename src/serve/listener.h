@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "serve/ratelimit.h"
 #include "serve/router.h"
 #include "sys/loop.h"
 
@@ -26,6 +27,8 @@ struct listener_options {
 	const char *address;         /* "127.0.0.1:7480", "[::1]:0"; port 0 takes a free one */
 	const char *certificate_pem; /* with its chain; both NULL for plain HTTP */
 	const char *key_pem;
+	/* Calls of one key, and of one address whose callers show none that opens (ADM-5). */
+	struct ratelimit_rate key_rate, address_rate;
 	struct metrics *metrics; /* counts each answer; NULL: nobody does */
 	/* Adds the process's own figures to an answer of GET /metrics; with `metrics`. */
 	void (*add_metrics)(void *arg, struct buf *text);

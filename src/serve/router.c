@@ -14,6 +14,7 @@
 #define QUERY_VALUE   1024
 #define RETRY_AFTER_S 1
 #define JSON_TYPE     "application/json"
+#define EVENTS_PAGE   "100" /* of a stream */
 #define TEXT_TYPE     "text/plain; charset=utf-8"
 
 /* --- answers --- */
@@ -408,8 +409,9 @@ bool router_answer_early(const struct router *router, const struct request *requ
 	return refuse(request, &match, ret_response);
 }
 
-static bool call(struct control *control, const struct request *request, json_t **ret_answer,
-		 struct error *error)
+/* `after` replaces the query's, unless it is NULL. */
+static bool call(struct control *control, const struct request *request, const char *after,
+		 char ret_key[ID_SIZE], json_t **ret_answer, struct error *error)
 {
 	CLEANUP(tree) json_t *body = NULL;
 	struct match match = find(request);
@@ -425,9 +427,38 @@ static bool call(struct control *control, const struct request *request, json_t 
 	done = done && read_query(match.route, request->target, query, error) &&
 	       read_body(match.route, request, &body, error);
 	call.body = body;
+	if (after) {
+		call.after = after;
+		call.limit = EVENTS_PAGE;
+	}
+	str_copy(ret_key, ID_SIZE, principal.key);
 	done = done && match.route->call(control, &call, ret_answer, error);
 	free(query);
 	return done;
+}
+
+bool router_events(struct control *control, const struct request *request,
+		   struct router_events *events, struct error *error)
+{
+	CLEANUP(tree) json_t *answer = NULL;
+	const json_t *items, *item;
+	char after[24];
+	size_t index;
+
+	snprintf(after, sizeof after, "%lld", (long long)events->after);
+	if (!call(control, request, events->after >= 0 ? after : NULL, events->key, &answer, error))
+		return false;
+	items = json_object_get(answer, "items");
+	json_array_foreach(items, index, item)
+	{
+		CLEANUP(free) char *data = json_dumps(item, JSON_COMPACT);
+
+		buf_printf(&events->text, "id: %lld\nevent: %s\ndata: %s\n\n",
+			   (long long)json_integer_value(json_object_get(item, "seq")),
+			   json_string_value(json_object_get(item, "type")), data);
+	}
+	events->after = json_integer_value(json_object_get(answer, "next"));
+	return true;
 }
 
 /* Who isn't on this machine shows an operator's key. A database that is away is a figure too. */
@@ -468,6 +499,7 @@ void router_answer(const struct router *router, struct control *control,
 		   const struct request *request, struct response *ret_response)
 {
 	CLEANUP(tree) json_t *answer = NULL;
+	char key[ID_SIZE];
 	struct error error = {0};
 	bool done;
 
@@ -485,7 +517,7 @@ void router_answer(const struct router *router, struct control *control,
 			response_error(ret_response, &error, request->id);
 		return;
 	}
-	done = call(control, request, &answer, &error);
+	done = call(control, request, NULL, key, &answer, &error);
 	if (done)
 		answer_json(ret_response, 200, answer);
 	else

@@ -66,6 +66,16 @@ void router_answer(const struct router *router, struct control *control,
 /* The method and the pattern under which a request is counted; NULL for what is in no table. */
 void router_label(const struct request *request, const char **ret_method, const char **ret_route);
 
+/* A page of GET /v1/events as server-sent events: each with its number as id, so that whoever comes
+ * back says where it was. */
+struct router_events {
+	int64_t after;     /* in: where to begin, -1 as the query says; out: where to go on */
+	char key[ID_SIZE]; /* who asks */
+	struct buf text;   /* appended to */
+};
+MUST_CHECK bool router_events(struct control *control, const struct request *request,
+			      struct router_events *events, struct error *error);
+
 /* An error as an answer: status, and the body of POOL-25. */
 void response_error(struct response *response, const struct error *error, const char *request_id);
 /* The same with a status of HTTP's own (404, 405, 413, 415, …). */

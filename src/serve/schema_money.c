@@ -167,7 +167,10 @@ const struct schema_field SCHEMA_KEY_ROTATE[] = {
 /* --- pins --- */
 
 #define PINS(field, of)                                                                            \
-	{.name = field, SCHEMA_TEXT, NEEDED, of ": one pin, or two with a comma while keys change",  \
+	{.name = field,                                                                            \
+	 SCHEMA_TEXT,                                                                              \
+	 NEEDED,                                                                                   \
+	 of ": one pin, or two with a comma while keys change",                                    \
 	 .example = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}
 
 const struct schema_field SCHEMA_PKI_PINS[] = {
@@ -208,11 +211,21 @@ const struct schema_field SCHEMA_PKI[] = {
 /* --- secrets --- */
 
 #define SECRET_NAME(flags)                                                                         \
-	{.name = "name", SCHEMA_NAME, flags, "its name, the only one of its tenant's",             \
+	{.name = "name",                                                                           \
+	 SCHEMA_NAME,                                                                              \
+	 flags,                                                                                    \
+	 "its name, the only one of its tenant's",                                                 \
 	 .example = "k8s-join"}
 #define SECRET_VALUE(flags)                                                                        \
-	{.name = "value", SCHEMA_TEXT, (flags) | SCHEMA_SECRET, "what is kept; never shown again", \
-	 NULL, 1, CONTROL_SECRET_MAX_VALUE, 0, "abcdef.0123456789abcdef"}
+	{.name = "value",                                                                          \
+	 SCHEMA_TEXT,                                                                              \
+	 (flags) | SCHEMA_SECRET,                                                                  \
+	 "what is kept; never shown again",                                                        \
+	 NULL,                                                                                     \
+	 1,                                                                                        \
+	 CONTROL_SECRET_MAX_VALUE,                                                                 \
+	 0,                                                                                        \
+	 "abcdef.0123456789abcdef"}
 
 const struct schema_field SCHEMA_SECRET_CREATE[] = {
 	{.name = "tenantId", SCHEMA_ID, NEEDED, "the tenant whose it is", "ten"},

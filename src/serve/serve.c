@@ -309,6 +309,11 @@ static void add_metrics(void *arg, struct buf *text)
 		text);
 }
 
+static struct ratelimit_rate rate_of(int64_t calls)
+{
+	return (struct ratelimit_rate){.per_second = calls, .burst = 2 * calls};
+}
+
 static bool start_api(struct serve *serve, const struct serve_options *options, struct error *error)
 {
 	CLEANUP(buf) struct buf certificate = {0};
@@ -324,6 +329,8 @@ static bool start_api(struct serve *serve, const struct serve_options *options, 
 				       .address = options->listen,
 				       .certificate_pem = tls ? buf_text(&certificate) : NULL,
 				       .key_pem = tls ? buf_text(&key) : NULL,
+				       .key_rate = rate_of(options->key_calls),
+				       .address_rate = rate_of(options->address_calls),
 				       .metrics = serve->metrics,
 				       .add_metrics = add_metrics,
 			       },

@@ -26,6 +26,7 @@ struct serve_options {
 	const char *gateway_name;    /* server name in the gateway's certificate */
 	size_t workers;
 	const char *tls_certificate_file, *tls_key_file; /* of the API; NULL: plain HTTP */
+	int64_t key_calls, address_calls; /* a second, twice as many at once; 0: any number */
 	bool migrate; /* a PostgreSQL database of an older version is brought up to date */
 	const char *secret_key_file; /* of pki/seal.h; NULL: no secret is kept */
 	/* How long it goes on with /readyz saying no, so that whoever spreads requests over

@@ -326,6 +326,8 @@ static const char *const VERSION_4[] = {
 	"class TEXT COLLATE \"C\" NOT NULL, "
 	"profile TEXT COLLATE \"C\" NOT NULL, "
 	"pool TEXT COLLATE \"C\" NOT NULL, "
+	"total BIGINT NOT NULL, "
+	"healthy BIGINT NOT NULL, "
 	"idle BIGINT NOT NULL, "
 	"first_end_ms BIGINT NOT NULL, "
 	"last_from_ms BIGINT NOT NULL, "
@@ -342,10 +344,13 @@ static const char *const VERSION_4[] = {
 	"CREATE INDEX reservations_waiting ON reservations (pool, created_ms, id) "
 	"WHERE state = 'pending' AND gang_nodes > 0",
 
+	"CREATE INDEX allocations_parts ON allocations (reservation, state)",
+
 	"CREATE INDEX allocations_end ON allocations (state, to_ms)",
 
-	"CREATE INDEX allocations_begin ON allocations (from_ms) "
-	"WHERE state = 'placed' AND assigned_generation IS NULL",
+	"CREATE INDEX allocations_begin ON allocations (state, assigned_generation, from_ms)",
+
+	"CREATE INDEX reservations_turn ON reservations (state, created_ms, id)",
 	NULL,
 };
 

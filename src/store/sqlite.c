@@ -3,8 +3,13 @@
 #include "sys/clock.h"
 #include "sys/durable.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
+#include <time.h>
+#include <unistd.h>
 
 /* How long a statement waits for another connection's transaction before it counts as lost. */
 #define BUSY_TIMEOUT_MS 10000
@@ -19,6 +24,7 @@ struct sqlite_statement {
 struct sqlite_connection {
 	struct store_connection base; /* first */
 	sqlite3 *handle;
+	bool writes; /* has the store's writer lock */
 	VEC(struct sqlite_statement) statements;
 };
 
@@ -28,6 +34,12 @@ struct sqlite_store {
 	bool memory;
 	struct durable_lock *lock;
 	sqlite3 *keeper;
+
+	pthread_mutex_t writer; /* held by the one that writes */
+	pthread_mutex_t guard;  /* of what follows */
+	pthread_cond_t synced_more;
+	uint64_t committed, synced; /* transactions: in the journal, and on the disk */
+	bool syncing;
 };
 
 static struct sqlite_connection *of(struct store_connection *connection)
@@ -59,6 +71,11 @@ static enum error_code code_of(int result)
 	default:
 		return ERROR_INTERNAL;
 	}
+}
+
+static struct sqlite_store *state_of(const struct store_connection *connection)
+{
+	return connection->store->driver_state;
 }
 
 static bool failure(struct sqlite_connection *connection, const char *doing, struct error *error)
@@ -125,6 +142,9 @@ static void sqlite_close(struct store *store)
 		return;
 	sqlite3_close(state->keeper);
 	durable_lock_destroy(state->lock);
+	pthread_mutex_destroy(&state->writer);
+	pthread_mutex_destroy(&state->guard);
+	pthread_cond_destroy(&state->synced_more);
 	free(state);
 	store->driver_state = NULL;
 }
@@ -134,6 +154,9 @@ static bool sqlite_open(struct store *store, bool reading, struct error *error)
 	const char *path = store->url + strlen("sqlite:");
 	struct sqlite_store *state = mem_alloc(sizeof *state);
 
+	pthread_mutex_init(&state->writer, NULL);
+	pthread_mutex_init(&state->guard, NULL);
+	pthread_cond_init(&state->synced_more, NULL);
 	store->driver_state = state;
 	if (*path == '\0')
 		return error_set(error, ERROR_INVALID_CONFIG, "'sqlite:' needs a path");
@@ -253,20 +276,125 @@ static bool run_plain(struct sqlite_connection *connection, const char *sql, str
 	return failure(connection, sql, error);
 }
 
+/*
+ * Writers queue here rather than in SQLite, whose losers sleep and look again. A memory has one
+ * thread.
+ */
+static bool lock_writer(struct store_connection *base, struct error *error)
+{
+	struct sqlite_store *state = state_of(base);
+	struct timespec until;
+
+	if (state->memory)
+		return true;
+	if (clock_gettime(CLOCK_REALTIME, &until) != 0)
+		abort();
+	until.tv_sec += BUSY_TIMEOUT_MS / 1000;
+	if (pthread_mutex_timedlock(&state->writer, &until) == 0) {
+		of(base)->writes = true;
+		return true;
+	}
+	base->loss = STORE_LOSS_RACE;
+	return error_set(error, ERROR_UNAVAILABLE, "another transaction takes over %d s",
+			 BUSY_TIMEOUT_MS / 1000);
+}
+
+static void unlock_writer(struct store_connection *base)
+{
+	if (!of(base)->writes)
+		return;
+	of(base)->writes = false;
+	pthread_mutex_unlock(&state_of(base)->writer);
+}
+
+static bool sync_journal(const struct sqlite_store *state, struct error *error)
+{
+	char path[MAX_PATH + 8];
+	bool done;
+	int fd;
+
+	snprintf(path, sizeof path, "%s-wal", state->file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) /* gone: SQLite has moved all of it into the file, and synced that */
+		return errno == ENOENT || error_os(error, "open '%s'", path);
+	done = fdatasync(fd) == 0 || error_os(error, "sync '%s'", path);
+	close(fd);
+	return done;
+}
+
+/*
+ * Waits until the first `wanted` transactions are on the disk. One of those who wait syncs for all
+ * that committed before it began, so that many at a time cost one sync. Whoever only reads waits
+ * too: what it tells must not be undone by a power cut.
+ */
+static bool wait_synced(struct sqlite_store *state, uint64_t wanted, struct error *error)
+{
+	bool done = true;
+
+	pthread_mutex_lock(&state->guard);
+	while (done && state->synced < wanted) {
+		uint64_t covers = state->committed;
+
+		if (state->syncing) {
+			pthread_cond_wait(&state->synced_more, &state->guard);
+			continue;
+		}
+		state->syncing = true;
+		pthread_mutex_unlock(&state->guard);
+		done = sync_journal(state, error);
+		pthread_mutex_lock(&state->guard);
+		state->syncing = false;
+		if (done)
+			state->synced = covers;
+		pthread_cond_broadcast(&state->synced_more);
+	}
+	pthread_mutex_unlock(&state->guard);
+	return done;
+}
+
+static uint64_t count_committed(struct sqlite_store *state, bool one_more)
+{
+	uint64_t committed;
+
+	pthread_mutex_lock(&state->guard);
+	state->committed += one_more;
+	committed = state->committed;
+	pthread_mutex_unlock(&state->guard);
+	return committed;
+}
+
 static bool sqlite_begin(struct store_connection *base, enum store_mode mode, struct wall *ret_now,
 			 struct error *error)
 {
 	/* A writer takes its place at once: it never finds out half-way that it has to start over.
 	 */
-	if (!run_plain(of(base), mode == STORE_WRITE ? "BEGIN IMMEDIATE" : "BEGIN", error))
+	if (mode == STORE_WRITE && !lock_writer(base, error))
 		return false;
+	if (!run_plain(of(base), mode == STORE_WRITE ? "BEGIN IMMEDIATE" : "BEGIN", error)) {
+		unlock_writer(base);
+		return false;
+	}
 	*ret_now = clock_wall();
 	return true;
 }
 
 static bool sqlite_commit(struct store_connection *base, struct error *error)
 {
-	return run_plain(of(base), "COMMIT", error);
+	struct sqlite_store *state = state_of(base);
+	uint64_t wanted;
+
+	if (!run_plain(of(base), "COMMIT", error))
+		return false;
+	if (state->memory)
+		return true;
+	wanted = count_committed(state, base->mode == STORE_WRITE);
+	unlock_writer(base);
+	if (wait_synced(state, wanted, error))
+		return true;
+	/* Whether it survives, nobody knows: running it again might do it twice. */
+	base->loss = STORE_LOSS_NONE;
+	error->code = ERROR_UNAVAILABLE;
+	return false;
 }
 
 static void sqlite_rollback(struct store_connection *base)
@@ -274,6 +402,7 @@ static void sqlite_rollback(struct store_connection *base)
 	/* Some failures have rolled back already. */
 	if (!sqlite3_get_autocommit(of(base)->handle))
 		sqlite3_exec(of(base)->handle, "ROLLBACK", NULL, NULL, NULL);
+	unlock_writer(base);
 }
 
 static bool sqlite_lock_schema(struct store_connection *base, struct error *error)
@@ -311,7 +440,8 @@ static bool sqlite_connect(struct store *store, struct store_connection **ret_co
 	sqlite3_busy_timeout(connection->handle, BUSY_TIMEOUT_MS);
 	if (!run_plain(connection, "PRAGMA foreign_keys = ON", error) ||
 	    !run_plain(connection, "PRAGMA trusted_schema = OFF", error) ||
-	    !run_plain(connection, "PRAGMA synchronous = FULL", error) ||
+	    /* Commits are synced by wait_synced(); SQLite itself syncs around its checkpoints. */
+	    !run_plain(connection, "PRAGMA synchronous = NORMAL", error) ||
 	    (!state->memory && !run_plain(connection, "PRAGMA journal_mode = WAL", error))) {
 		sqlite_disconnect(&connection->base);
 		return false;

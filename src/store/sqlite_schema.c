@@ -333,6 +333,8 @@ static const char *const VERSION_4[] = {
 	"class TEXT NOT NULL, "
 	"profile TEXT NOT NULL, "
 	"pool TEXT NOT NULL, "
+	"total INTEGER NOT NULL, "
+	"healthy INTEGER NOT NULL, "
 	"idle INTEGER NOT NULL, "
 	"first_end_ms INTEGER NOT NULL, "
 	"last_from_ms INTEGER NOT NULL, "
@@ -349,10 +351,13 @@ static const char *const VERSION_4[] = {
 	"CREATE INDEX reservations_waiting ON reservations (pool, created_ms, id) "
 	"WHERE state = 'pending' AND gang_nodes > 0",
 
+	"CREATE INDEX allocations_parts ON allocations (reservation, state)",
+
 	"CREATE INDEX allocations_end ON allocations (state, to_ms)",
 
-	"CREATE INDEX allocations_begin ON allocations (from_ms) "
-	"WHERE state = 'placed' AND assigned_generation IS NULL",
+	"CREATE INDEX allocations_begin ON allocations (state, assigned_generation, from_ms)",
+
+	"CREATE INDEX reservations_turn ON reservations (state, created_ms, id)",
 	NULL,
 };
 

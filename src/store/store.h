@@ -12,7 +12,7 @@
  *           agree; with SQLite sys/clock, so that it is simulated in the simulation.
  * Threads   a struct store is shared by all; a connection belongs to one thread at a time. Every
  *           call blocks: on workers only.
- * Source    SQLite 3.40 (WAL, synchronous=FULL, foreign_keys=ON, STRICT), PostgreSQL 15
+ * Source    SQLite 3.40 (WAL, synced by the store, foreign_keys=ON, STRICT), PostgreSQL 15
  *           (SERIALIZABLE, prepared statements).
  */
 #pragma once

@@ -10,6 +10,8 @@
  *   4  A Spec's generation never falls on a live stream's sending side, within one lineage.
  *   5  When everything is calm: what is booked is bound and offered, and what was released is gone
  *      from the disk, the kubelet and the records (world.c asks for that).
+ *   6  When everything is calm: each allocation that is over was billed once, and not past its end
+ *      (world.c).
  * A database that went back may give an allocation anew that was released; then 2 begins again.
  */
 #pragma once

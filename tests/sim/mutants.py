@@ -53,6 +53,8 @@ MUTANTS = [
     ("acted-on-before-it-is-stored", "src/node/converge.c",
      "\tnode->write.spec = spec;\n\tstep_spec(&steps, node, spec);\n",
      "\tnode->write.spec = spec;\n"),
+    ("billed-past-the-end", "src/control/core/metering.c",
+     "int64_t stopped_ms = now_ms < end_ms ? now_ms : end_ms;", "int64_t stopped_ms = now_ms;"),
 ]
 
 # Until it is caught: some seeds, a worse world, every crash point of the story, more seeds.

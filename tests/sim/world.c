@@ -342,6 +342,46 @@ static struct booked booked_look(void)
 	return booked;
 }
 
+/* --- what is billed --- */
+
+/* The rows of this allocation, which must stop at its end at the latest. */
+static size_t rows_of(const json_t *rows, const char *allocation, const char *end)
+{
+	size_t found = 0;
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		const json_t *row = json_array_get(rows, i);
+		if (!str_equal(text_of(row, "allocationId"), allocation))
+			continue;
+		found++;
+		if (json_integer_value(json_object_get(row, "gpuSeconds")) > 0 &&
+		    strcmp(text_of(row, "stoppedAt"), end) > 0)
+			sim_broken("%s is billed until %s, it ended at %s", allocation,
+				   text_of(row, "stoppedAt"), end);
+	}
+	return found;
+}
+
+/* One row for each allocation that is over, and none for others. */
+static void bills_check(void)
+{
+	CLEANUP(tree) json_t *meter = programs_look(control_meter_list, NULL);
+	const json_t *rows = json_object_get(meter, "items");
+	vec_each (&world.reservations, char **id) {
+		CLEANUP(tree) json_t *reservation = programs_look(control_reservation_get, *id);
+		const json_t *allocations = json_object_get(reservation, "allocations");
+		for (size_t i = 0; i < json_array_size(allocations); i++) {
+			const json_t *allocation = json_array_get(allocations, i);
+			const char *state = text_of(allocation, "state");
+			bool over = str_equal(state, "released") || str_equal(state, "failed");
+			size_t found = rows_of(rows, text_of(allocation, "id"),
+					       text_of(reservation, "endAt"));
+			if (found != over && !json_object_get(meter, "nextCursor"))
+				sim_broken("%s is %s and has %zu rows on the meter",
+					   text_of(allocation, "id"), state, found);
+		}
+	}
+}
+
 struct offered {
 	int64_t capacity, allocatable;
 };
@@ -445,6 +485,8 @@ static void calm_look(void *arg UNUSED)
 {
 	char why[256] = "";
 	bool rests = at_rest(why, sizeof why);
+	if (rests)
+		bills_check();
 	pods_delete();
 	if (rests && world.phase == 1 && releases_on_disk()) {
 		rests = false;

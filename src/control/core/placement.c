@@ -494,6 +494,29 @@ static struct verdict judge_devices(const struct placement_request *request,
 	return verdict;
 }
 
+/* While all bookings overlap the time asked for, what is free is what is idle. */
+static struct verdict judge_room(const struct placement_request *request,
+				 const struct placement_room *room)
+{
+	int count = request->needs[0].count;
+
+	assert(request->needs_count == 1);
+	if (room->total < count)
+		return refuse("DeviceClassMissing", room->total);
+	if (room->healthy < count)
+		return refuse("DevicesUnhealthy", room->healthy);
+	if (room->idle < count && request->from_ms < room->first_end_ms &&
+	    room->last_from_ms < request->to_ms)
+		return refuse("DevicesBusy", room->idle);
+	return FITS;
+}
+
+bool placement_room_refuses(const struct placement_request *request,
+			    const struct placement_node *node)
+{
+	return judge_node(request, node) || (node->room && judge_room(request, node->room).reason);
+}
+
 static struct verdict judge(const struct placement_request *request,
 			    const struct placement_node *node, struct placement_member *ret_member)
 {
@@ -502,6 +525,11 @@ static struct verdict judge(const struct placement_request *request,
 
 	if (reason)
 		return refuse(reason, -1);
+	if (node->room) {
+		verdict = judge_room(request, node->room);
+		if (verdict.reason)
+			return verdict;
+	}
 	/* What is free is what most depends on; only when it isn't does it matter why. */
 	free_verdict = judge_devices(request, node, DEPTH_FREE, ret_member);
 	if (!free_verdict.reason || free_verdict.largest < 0)
@@ -525,28 +553,52 @@ static bool could_ever(const struct placement_request *request, const struct pla
 {
 	if (node->tenant_controlled || (node->spot && !request->spot))
 		return false;
-	if (node->gpus_count == 0)
+	if (!node->room && node->atoms_count == 0)
 		return true;
-	return request->vcpus <= node->vcpus && request->memory_bytes <= node->memory_bytes &&
-	       !judge_devices(request, node, DEPTH_CLASS, NULL).reason;
+	if (request->vcpus > node->vcpus || request->memory_bytes > node->memory_bytes)
+		return false;
+	return node->room ? node->room->total >= request->needs[0].count
+			  : !judge_devices(request, node, DEPTH_CLASS, NULL).reason;
 }
 
-int placement_idle(const struct placement_node *node, enum placement_class class,
-		   const char *profile, const char *model)
+static int count_devices(const struct placement_request *request, const struct placement_node *node,
+			 enum depth depth)
 {
-	static const struct placement_request always = {.from_ms = INT64_MIN, .to_ms = INT64_MAX};
-	int count = 0;
+	struct choice choice;
+	int got;
 
-	for (size_t i = 0; i < node->atoms_count; i++) {
-		const struct placement_atom *atom = &node->atoms[i];
-		const struct placement_gpu *gpu = &node->gpus[atom->gpu];
+	choice_init(&choice, request, node, depth);
+	if (choose(&choice, &got))
+		assert(false);
+	choice_deinit(&choice);
+	return got;
+}
 
-		count += atom->class == class && (!profile || str_equal(profile, atom->profile)) &&
-			 atom->healthy && gpu->healthy &&
-			 placement_model_matches(model, gpu->model) &&
-			 !is_busy(&always, node, atom->gpu, atom->leaf_lo, atom->leaf_hi);
+struct placement_room placement_room_of(const struct placement_node *node,
+					enum placement_class class, const char *profile,
+					const char *model)
+{
+	/* More than there can be: all that are there are picked. */
+	const struct placement_need all = {class, profile, INT_MAX};
+	const struct placement_request request = {.needs = &all,
+						  .needs_count = 1,
+						  .model = model,
+						  .from_ms = INT64_MIN,
+						  .to_ms = INT64_MAX};
+	struct placement_room room = {.first_end_ms = INT64_MAX};
+
+	room.total = count_devices(&request, node, DEPTH_CLASS);
+	room.healthy = count_devices(&request, node, DEPTH_HEALTH);
+	room.idle = count_devices(&request, node, DEPTH_FREE);
+	for (size_t i = 0; i < node->busy_count; i++) {
+		const struct placement_busy *busy = &node->busy[i];
+
+		if (busy->to_ms < room.first_end_ms)
+			room.first_end_ms = busy->to_ms;
+		if (busy->from_ms > room.last_from_ms)
+			room.last_from_ms = busy->from_ms;
 	}
-	return count;
+	return room;
 }
 
 /* --- all nodes --- */
@@ -661,8 +713,9 @@ void placement_decide(const struct placement_request *request, const struct plac
 		else
 			*vec_push(&fits) =
 				(struct fit){&nodes[i], domain_of(request, &nodes[i]),
-					     placement_idle(&nodes[i], first_need->class,
-							    first_need->profile, request->model),
+					     placement_room_of(&nodes[i], first_need->class,
+							       first_need->profile, request->model)
+						     .idle,
 					     request->spread};
 	}
 	vec_sort(&fits, compare_fits);

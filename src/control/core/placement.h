@@ -66,6 +66,17 @@ struct placement_use {
 	int64_t from_ms, to_ms;
 };
 
+/*
+ * What is known of a kind of device on a node without looking at the devices: how many there are of
+ * the pool's model, how many of them are healthy, how many of those nobody has booked for whatever
+ * time; and between which moments the node's bookings lie.
+ */
+struct placement_room {
+	int total, healthy, idle;
+	int64_t first_end_ms; /* INT64_MAX: no booking */
+	int64_t last_from_ms; /* 0: no booking */
+};
+
 struct placement_node {
 	const char *id;
 	bool tenant_controlled;
@@ -78,6 +89,9 @@ struct placement_node {
 	bool member;  /* has another part of this gang */
 	const char *labels[PLACEMENT_SAMES]; /* of the topology, by enum; NULL: none */
 	int64_t vcpus, memory_bytes;
+	/* Of the one kind that is asked for; NULL: look at the devices. Where it says that a
+	 * request doesn't fit, the devices may be missing. */
+	const struct placement_room *room;
 	const struct placement_gpu *gpus;
 	size_t gpus_count;
 	const struct placement_atom *atoms;
@@ -156,10 +170,15 @@ bool placement_host_has(const struct placement_node *node, int64_t from_ms, int6
 bool placement_node_fits(const struct placement_request *request,
 			 const struct placement_node *node);
 
-/* How many healthy devices of a class nobody has booked, for whatever time. `profile` NULL: any.
- * Nodes that fit stand in this order for the first need, the fewest first (RES-52). */
-int placement_idle(const struct placement_node *node, enum placement_class class,
-		   const char *profile, const char *model);
+/* Nodes that fit stand in the order of `idle` of the first need, the fewest first (RES-52).
+ * `profile` NULL: any. */
+struct placement_room placement_room_of(const struct placement_node *node,
+					enum placement_class class, const char *profile,
+					const char *model);
+
+/* Does the room alone say that the request can't have this node? */
+bool placement_room_refuses(const struct placement_request *request,
+			    const struct placement_node *node);
 
 /* Is `model` found in `text` as whole words, whatever the case? */
 bool placement_model_matches(const char *model, const char *text);

@@ -139,6 +139,7 @@ static void test_slips_are_named(void **state)
 		{"reserve --gpus 2 --for 8h --kubernetes --same rack", "--same needs --nodes"},
 		{"reserve --gpus 2 --for 8h --kubernetes --timeout 5s", "--timeout needs --wait"},
 		{"release rsv_1 --timeout 5s", "--timeout needs --wait"},
+		{"nodes drain n1 --timeout 5s", "--timeout needs --wait"},
 		{"reservations extend rsv_1", "by how much, or until when?"},
 		{"reservations extend rsv_1 --by 1h --until 2h", "--by and --until exclude"},
 		{"nodes label n1 rack", "'rack' is no label"},

@@ -198,6 +198,27 @@ static void test_nodes(void **state)
 		 {OK(ITEM(NODE, ",\"state\":\"draining\""))},
 		 {"POST /v1/nodes/" NODE "/drain "},
 		 .out = NODE "  draining"},
+		{"nodes drain " NODE " --wait",
+		 {OK(ITEM(NODE, "")),
+		  OK(ITEM(NODE,
+			  ",\"state\":\"draining\",\"devices\":[{\"reservationId\":\"" RSV "\"}]")),
+		  OK(ITEM(NODE, ",\"state\":\"draining\",\"devices\":[{}]"))},
+		 {"/drain ", "GET /v1/nodes/" NODE " "},
+		 .out = NODE "  draining, 1 device booked → nothing is booked  ("},
+		{"nodes drain " NODE " --wait",
+		 {OK(ITEM(NODE, "")),
+		  OK(ITEM(NODE,
+			  ",\"state\":\"ready\",\"devices\":[{\"reservationId\":\"" RSV "\"}]"))},
+		 {NULL},
+		 .out = "ready, 1 device booked",
+		 .status = 3},
+		{"nodes drain " NODE " --wait --timeout 1s",
+		 {OK(ITEM(NODE, ",\"state\":\"draining\",\"devices\":[{\"reservationId\":\"" RSV
+				"\"}]"))},
+		 {NULL},
+		 .out = "(timed out)",
+		 .err = "stopped waiting, the drain goes on; see: better-compute nodes show " NODE,
+		 .status = 1},
 		{"nodes undrain " NODE " -o name",
 		 {OK(ITEM(NODE, ""))},
 		 {"/undrain "},
@@ -390,6 +411,30 @@ static void test_reading_reservations(void **state)
 	check_rows(state, rows, ARRAY_SIZE(rows));
 }
 
+#define EVENT(seq) "{\"seq\":" seq ",\"subject\":\"" RSV "\"}"
+
+static void test_events(void **state)
+{
+	static const struct row rows[] = {
+		/* Two there are: the last is found, and as many before it as are wanted. */
+		{"events --limit 2 -o json",
+		 {OK(LIST(EVENT("2"))), OK(LIST("")), OK(LIST(EVENT("2"))),
+		  OK(LIST(EVENT("1") "," EVENT("2")))},
+		 {"after=1&limit=1 ", "after=2&limit=1 ", "after=0&limit=1000 "},
+		 .out = "\"seq\": 1"},
+		{"events",
+		 {OK(LIST(""))},
+		 {"after=1&limit=1 ", "after=0&limit=1 "},
+		 .err = "note: no events"},
+		{"events --after 7 --limit 3",
+		 {OK(LIST(EVENT("8")))},
+		 {"after=7&limit=3 "},
+		 .out = "  8  "},
+	};
+
+	check_rows(state, rows, ARRAY_SIZE(rows));
+}
+
 static void test_pki(void **state)
 {
 	static const struct row rows[] = {
@@ -551,6 +596,7 @@ int main(void)
 		cmocka_unit_test(test_quotas_usage_audit),
 		cmocka_unit_test(test_reservations),
 		cmocka_unit_test(test_reading_reservations),
+		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_pki),
 		cmocka_unit_test(test_exit_statuses),
 		cmocka_unit_test(test_completion),

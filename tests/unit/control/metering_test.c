@@ -4,6 +4,7 @@
 #include "base/vec.h"
 #include "control/core/timestamp.h"
 #include "lib/seed.h"
+#include "store/driver.h"
 
 #include <stdio.h>
 
@@ -173,6 +174,83 @@ static void test_what_was_never_given_costs_nothing(void **state)
 	usage = ask(world, control_usage_get, (struct control_call){0});
 	assert_int_equal(json_array_size(items_of(usage)), 0);
 	json_decref(usage);
+}
+
+/* --- databases from before there was a meter --- */
+
+struct refill_work {
+	const char *const *statements; /* those of the migration that fill the meter */
+};
+
+static bool refill_body(struct store_connection *db, void *argument, struct error *error)
+{
+	const struct refill_work *work = argument;
+
+	if (!store_exec(db, "DELETE FROM meter_devices", STORE_NO_PARAMS, error) ||
+	    !store_exec(db, "DELETE FROM meter", STORE_NO_PARAMS, error))
+		return false;
+	for (const char *const *sql = work->statements; *sql; sql++) {
+		if (str_starts(*sql, "INSERT") && !store_exec(db, *sql, STORE_NO_PARAMS, error))
+			return false;
+	}
+	return true;
+}
+
+/* The migration writes the rows that closing would have written. proves: RES-53 */
+static void test_what_closed_before_has_the_same_rows(void **state)
+{
+	struct world *world = *state;
+	const struct store_migration *migrations =
+		database_is_postgres() ? store_postgres_migrations : store_sqlite_migrations;
+	struct refill_work work = {migrations[3].statements};
+	struct world_node node;
+	json_t *before, *after;
+	struct error error;
+
+	assert_string_equal(migrations[3].name, "money");
+	world_ready(world, &node, 8);
+	/* Released early, held beyond its end, never bound, and failed. */
+	for (int i = 0; i < 4; i++) {
+		json_t *reservation = world_reserve(world, 2);
+		const char *id = world_text(reservation, "allocations.0.id");
+
+		database_advance(7 * SECOND_MS + 300);
+		world_store_spec(world, &node);
+		if (i < 2)
+			world_bind(world, &node, id);
+		database_advance(i == 1 ? 2 * HOUR_MS : MINUTE_MS);
+		world_heartbeat(world, &node);
+		if (i == 3) {
+			world_failed(world, &node, id, "NoRoom");
+		} else {
+			world_call(world, control_reservation_release,
+				   world_text(reservation, "id"), NULL);
+			world_store_spec(world, &node);
+			world_released(world, &node, id);
+		}
+	}
+	before = ask(world, control_meter_list, (struct control_call){0});
+	assert_int_equal(json_array_size(items_of(before)), 4);
+	expect_ok(store_run(world->control.connection, STORE_WRITE, refill_body, &work, &error),
+		  &error);
+	after = ask(world, control_meter_list, (struct control_call){0});
+	assert_int_equal(json_array_size(items_of(after)), 4);
+	for (size_t i = 0; i < 4; i++) {
+		json_t *row = json_array_get(items_of(before), i);
+		bool found = false;
+
+		json_object_del(row, "id");
+		for (size_t j = 0; j < 4; j++) {
+			json_t *other = json_deep_copy(json_array_get(items_of(after), j));
+
+			json_object_del(other, "id");
+			found |= json_equal(row, other) == 1;
+			json_decref(other);
+		}
+		assert_true(found);
+	}
+	json_decref(before);
+	json_decref(after);
 }
 
 /* proves: RES-53 POOL-4 */
@@ -524,6 +602,7 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_held_allocation_is_billed_to_its_own_end),
 		WORLD_TEST(test_classes_are_counted_apart),
 		WORLD_TEST(test_what_was_never_given_costs_nothing),
+		WORLD_TEST(test_what_closed_before_has_the_same_rows),
 		WORLD_TEST(test_reports_keep_to_their_tenant_and_window),
 		WORLD_TEST(test_any_schedule_is_billed_once_and_never_past_the_end),
 	};

@@ -201,7 +201,7 @@ static bool choice_body(struct store_connection *db, void *argument, struct erro
 					    .same = asked->gang_same};
 
 	if (!pool_load(db, work->pool, &pool, error) ||
-	    !placing_choose(db, &pool, &last, &request, false, &few, error) ||
+	    !placing_choose(db, &pool, &last, &request, PLACING_FITS, &few, error) ||
 	    !placing_choose_among_all(db, &pool, &last, &request, &all, error))
 		return false;
 	check_same(&few.answer, &all.answer);

@@ -19,6 +19,7 @@ struct fake {
 	int64_t epoch;       /* of the next hello; grows by one each */
 	int64_t generation;  /* of the Spec */
 	int64_t outbox_last; /* 0: as asked */
+	int64_t event_end;   /* the last event there is */
 	bool look_again;
 	bool other_leads; /* another replica does */
 	enum control_trust trust;
@@ -27,7 +28,7 @@ struct fake {
 	const char *join_message;
 	const char *secret; /* NULL: refused */
 	/* What was asked. */
-	int calls, reports, gones, heartbeats, leads, ticks, polls;
+	int calls, reports, gones, heartbeats, rounds, beats, leads, ticks, polls;
 	int resigned_after; /* so many ticks; 0: it did not */
 	int64_t last_sequence, gone_epoch, last_after;
 	char last_node[ID_SIZE];

@@ -334,6 +334,38 @@ static void test_newest_hello_wins(void **state)
 	peer_deinit(&other);
 }
 
+/* The first heartbeat says which generation is stored; those that say the same are noted together.
+ * proves: GW-27 */
+static void test_heartbeats_are_noted_together(void **state)
+{
+	struct world *world = *state;
+	struct peer first, second;
+
+	open_stream(&first, world, NODE);
+	open_stream(&second, world, OTHER);
+	for (int i = 0; i < 3; i++) {
+		send_heartbeat(&first);
+		send_heartbeat(&second);
+		world_idle(world);
+	}
+	for (int i = 0; i < 20 && fake.beats < 2; i++)
+		world_idle(world);
+	assert_int_equal(fake.heartbeats, 2);
+	assert_true(fake.beats >= 2);
+	assert_true(fake.rounds < fake.beats);
+	assert_false(first.done);
+	/* A database that is away ends nobody's stream; a void epoch ends its own. */
+	fake.heartbeat_code = ERROR_UNAVAILABLE;
+	send_heartbeat(&first);
+	for (int i = 0; i < 12; i++)
+		world_idle(world);
+	assert_false(first.done);
+	fake.heartbeat_code = ERROR_CONFLICT;
+	await_end(&first, RPC_ABORTED, "newer stream");
+	peer_deinit(&first);
+	peer_deinit(&second);
+}
+
 static void test_push(void **state)
 {
 	struct world *world = *state;
@@ -475,6 +507,8 @@ int main(void)
 						world_tear_down),
 		cmocka_unit_test_setup_teardown(test_unknown_kinds, world_set_up, world_tear_down),
 		cmocka_unit_test_setup_teardown(test_newest_hello_wins, world_set_up,
+						world_tear_down),
+		cmocka_unit_test_setup_teardown(test_heartbeats_are_noted_together, world_set_up,
 						world_tear_down),
 		cmocka_unit_test_setup_teardown(test_push, world_set_up, world_tear_down),
 		cmocka_unit_test_setup_teardown(test_renewal, world_set_up, world_tear_down),

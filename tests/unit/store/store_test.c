@@ -398,9 +398,11 @@ static void make_allocations(struct store_connection *connection)
 		"INSERT INTO tenants (id, name, created_ms) VALUES ('t', 't', 0)",
 		"INSERT INTO sites (id, tenant, name, kind, created_ms) VALUES ('s', 't', 's', "
 		"'custom', 0)",
-		"INSERT INTO pools VALUES ('p', 't', 's', 'p', 'metal-host', 'H100', '{}', 1, "
+		"INSERT INTO pools (id, tenant, site, name, class, gpu_model, policy, version, "
+		"state, created_ms) VALUES ('p', 't', 's', 'p', 'metal-host', 'H100', '{}', 1, "
 		"'active', 0)",
-		"INSERT INTO join_tokens VALUES ('jt', 'p', NULL, 'h', 1, 1, 0, NULL, 0)",
+		"INSERT INTO join_tokens (id, pool, hosted, hash, max_uses, uses, expires_ms, "
+		"revoked_ms, created_ms) VALUES ('jt', 'p', NULL, 'h', 1, 1, 0, NULL, 0)",
 		"INSERT INTO nodes (id, pool, join_token, machine_key, smbios_uuid, trust, "
 		"state, hostname, kubernetes_node_name, boot_id, bcd_version, kernel, "
 		"driver_version, gpu_api, capabilities, vcpus, memory_bytes, simulated, "
