@@ -301,4 +301,11 @@ static bool reservation_patch(struct store_connection *db, const struct control_
 			  json_deep_copy(call->body), error) &&
 	       reservation_answer(db, call, call->id, ret_answer, error);
 }
-WORK_CALL(reservation_patch, STORE_WRITE)
+
+static bool reservation_before(struct store_connection *db, const struct control_call *call,
+			       json_t **ret_answer, struct error *error)
+{
+	return work_path_id(call, "reservation", "rsv", error) &&
+	       reservation_answer(db, call, call->id, ret_answer, error);
+}
+WORK_CHANGE(reservation_patch, reservation_before)

@@ -138,7 +138,7 @@ static bool join_token_create(struct store_connection *db, const struct control_
 		json_object_set_new(*ret_answer, "token", json_string(text));
 	return true;
 }
-WORK_CALL(join_token_create, STORE_WRITE)
+WORK_MAKE(join_token_create)
 
 static bool join_token_get(struct store_connection *db, const struct control_call *call,
 			   json_t **ret_answer, struct error *error)
@@ -200,7 +200,7 @@ static bool join_token_revoke(struct store_connection *db, const struct control_
 	*ret_answer = token_answer(&rows, 0, store_now(db));
 	return true;
 }
-WORK_CALL(join_token_revoke, STORE_WRITE)
+WORK_CHANGE(join_token_revoke, join_token_get)
 
 /* --- joining --- */
 

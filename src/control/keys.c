@@ -155,7 +155,7 @@ static bool key_create(struct store_connection *db, const struct control_call *c
 	json_object_set_new(*ret_answer, "key", json_string(text));
 	return true;
 }
-WORK_CALL(key_create, STORE_WRITE)
+WORK_MAKE(key_create)
 
 static bool key_get(struct store_connection *db, const struct control_call *call,
 		    json_t **ret_answer, struct error *error)
@@ -217,7 +217,7 @@ static bool key_patch(struct store_connection *db, const struct control_call *ca
 			  json_pack("{s:s}", "role", new_role), error) &&
 	       answer_key(db, call, call->id, ret_answer, error);
 }
-WORK_CALL(key_patch, STORE_WRITE)
+WORK_CHANGE(key_patch, key_get)
 
 static bool parse_overlap(const struct control_call *call, int64_t *ret_ms, struct error *error)
 {
@@ -261,7 +261,7 @@ static bool key_rotate(struct store_connection *db, const struct control_call *c
 	json_object_set_new(*ret_answer, "key", json_string(text));
 	return true;
 }
-WORK_CALL(key_rotate, STORE_WRITE)
+WORK_CHANGE(key_rotate, key_get)
 
 static bool key_revoke(struct store_connection *db, const struct control_call *call,
 		       json_t **ret_answer, struct error *error)
@@ -280,4 +280,4 @@ static bool key_revoke(struct store_connection *db, const struct control_call *c
 		return false;
 	return answer_key(db, call, call->id, ret_answer, error);
 }
-WORK_CALL(key_revoke, STORE_WRITE)
+WORK_CHANGE(key_revoke, key_get)

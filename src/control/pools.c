@@ -13,7 +13,8 @@
 	"p.policy, p.version, p.state, p.created_ms, (SELECT value FROM meta WHERE name = "        \
 	"'root_tenant'), " nodes " FROM pools p JOIN sites s ON s.id = p.site WHERE "
 #define COUNT_NODES                                                                                \
-	"(SELECT count(*) FROM nodes n WHERE n.pool = p.id AND n.state NOT IN ('retired', 'lost'))"
+	"(SELECT count(*) FROM nodes n WHERE n.pool = p.id AND n.state NOT IN ('retired', "        \
+	"'lost'))"
 
 static bool read_row(const struct store_rows *rows, size_t row, struct pool *ret_pool,
 		     struct error *error)
@@ -106,7 +107,8 @@ static const struct thing POOL = {
 	.prefix = "pool",
 	.read = ACCESS_POOLS_READ,
 	.one = POOL_SELECT(COUNT_NODES) "p.id = $1",
-	.page = POOL_SELECT(COUNT_NODES) "p.id > $1 AND ($2 = '' OR p.tenant = $2) ORDER BY p.id LIMIT $3",
+	.page = POOL_SELECT(
+		COUNT_NODES) "p.id > $1 AND ($2 = '' OR p.tenant = $2) ORDER BY p.id LIMIT $3",
 	.tenant_column = 1,
 	.answer = pool_answer,
 };

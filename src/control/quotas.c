@@ -424,7 +424,7 @@ static bool quota_create(struct store_connection *db, const struct control_call 
 	       work_audit(db, call->principal, action, asked.tenant, id, limits(&asked), error) &&
 	       answer_quota(db, call, id, ret_answer, error);
 }
-WORK_CALL(quota_create, STORE_WRITE)
+WORK_MAKE(quota_create)
 
 static bool quota_get(struct store_connection *db, const struct control_call *call,
 		      json_t **ret_answer, struct error *error)
@@ -490,7 +490,7 @@ static bool quota_patch(struct store_connection *db, const struct control_call *
 			  limits(&asked), error) &&
 	       answer_quota(db, call, call->id, ret_answer, error);
 }
-WORK_CALL(quota_patch, STORE_WRITE)
+WORK_CHANGE(quota_patch, quota_get)
 
 /* Answers what it was. */
 static bool quota_delete(struct store_connection *db, const struct control_call *call,
@@ -508,4 +508,4 @@ static bool quota_delete(struct store_connection *db, const struct control_call 
 	       work_audit(db, call->principal, action, store_get_text(&rows, 0, 1), call->id, NULL,
 			  error);
 }
-WORK_CALL(quota_delete, STORE_WRITE)
+WORK_END(quota_delete, quota_get)

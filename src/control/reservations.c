@@ -301,7 +301,7 @@ static bool reservation_create(struct store_connection *db, const struct control
 	       placing_try(db, id, PLACING_NEW, &placed, error) &&
 	       reservation_answer(db, call, id, ret_answer, error);
 }
-WORK_CALL(reservation_create, STORE_WRITE)
+WORK_MAKE(reservation_create)
 
 /* --- read --- */
 
@@ -404,7 +404,7 @@ static bool reservation_release(struct store_connection *db, const struct contro
 		return false;
 	return reservation_answer(db, call, call->id, ret_answer, error);
 }
-WORK_CALL(reservation_release, STORE_WRITE)
+WORK_CHANGE(reservation_release, reservation_get)
 
 static bool reservation_cancel(struct store_connection *db, const struct control_call *call,
 			       json_t **ret_answer, struct error *error)
@@ -431,4 +431,4 @@ static bool reservation_cancel(struct store_connection *db, const struct control
 			  error) &&
 	       reservation_answer(db, call, call->id, ret_answer, error);
 }
-WORK_CALL(reservation_cancel, STORE_WRITE)
+WORK_CHANGE(reservation_cancel, reservation_get)

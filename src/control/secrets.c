@@ -257,7 +257,8 @@ static bool create(struct store_connection *db, const struct secret_work *work, 
 	       work_remember_done(db, &call, asked.key, action, id, error) &&
 	       work_audit(db, call.principal, action, asked.tenant, id,
 			  json_pack("{s:s}", "name", asked.name), error) &&
-	       answer_secret(db, &call, id, ret_answer, error);
+	       answer_secret(db, &call, id, ret_answer, error) &&
+	       work_audit_hashes(db, call.principal, id, NULL, *ret_answer, error);
 }
 
 bool control_secret_create(struct control *control, const struct control_call *call,
@@ -298,12 +299,14 @@ static bool patch(struct store_connection *db, const struct secret_work *work, j
 {
 	const struct control_call *call = work->call;
 	CLEANUP(store_rows) struct store_rows rows = {0};
+	CLEANUP(json_ref) json_t *before = NULL;
 	struct secret_change change;
 	const char *tenant;
 
 	if (!parse_patch(call, &change, error) || !load_visible(db, call, call->id, &rows, error))
 		return false;
 	tenant = store_get_text(&rows, 0, 1);
+	before = secret_answer(&rows, 0);
 	return (!change.name || check_name(db, tenant, change.name, call->id, error)) &&
 	       store_exec(db,
 			  "UPDATE secrets SET name = $2, version = version + $3, changed_ms = $4 "
@@ -320,7 +323,8 @@ static bool patch(struct store_connection *db, const struct secret_work *work, j
 			  json_pack("{s:b, s:b}", "name", change.name != NULL, "value",
 				    change.value != NULL),
 			  error) &&
-	       answer_secret(db, call, call->id, ret_answer, error);
+	       answer_secret(db, call, call->id, ret_answer, error) &&
+	       work_audit_hashes(db, call->principal, call->id, before, *ret_answer, error);
 }
 
 bool control_secret_patch(struct control *control, const struct control_call *call,
@@ -409,7 +413,7 @@ static bool secret_delete(struct store_connection *db, const struct control_call
 	*ret_answer = secret_answer(&rows, 0);
 	return true;
 }
-WORK_CALL(secret_delete, STORE_WRITE)
+WORK_END(secret_delete, secret_get)
 
 /* --- the broker --- */
 

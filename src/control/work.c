@@ -39,6 +39,58 @@ bool work_run_call(struct control *control, enum store_mode mode, work_call_fn *
 	return true;
 }
 
+struct change_work {
+	enum work_effect effect;
+	work_call_fn *function, *get;
+	const struct control_call *call;
+	json_t *answer;
+};
+
+/* A thing that can't be seen has no hash; what to say of it is the call's own. */
+static bool look_before(struct store_connection *db, const struct change_work *work,
+			json_t **ret_before, struct error *error)
+{
+	struct error unseen;
+
+	if (!work->get || work->get(db, work->call, ret_before, &unseen))
+		return true;
+	if (unseen.code == ERROR_NOT_FOUND || unseen.code == ERROR_FORBIDDEN)
+		return true;
+	*error = unseen;
+	return false;
+}
+
+static bool change_body(struct store_connection *db, void *argument, struct error *error)
+{
+	struct change_work *work = argument;
+	CLEANUP(json_ref) json_t *before = NULL;
+	const char *object;
+
+	json_decref(work->answer); /* of a try that was lost */
+	work->answer = NULL;
+	if (!look_before(db, work, &before, error) ||
+	    !work->function(db, work->call, &work->answer, error))
+		return false;
+	object = json_string_value(json_object_get(work->answer, "id"));
+	return work_audit_hashes(db, work->call->principal, object, before,
+				 work->effect == WORK_EFFECT_ENDS ? NULL : work->answer, error);
+}
+
+bool work_run_change(struct control *control, enum work_effect effect, work_call_fn *function,
+		     work_call_fn *get, const struct control_call *call, json_t **ret_answer,
+		     struct error *error)
+{
+	struct change_work work = {
+		.effect = effect, .function = function, .get = get, .call = call};
+
+	if (!store_run(control->connection, STORE_WRITE, change_body, &work, error)) {
+		json_decref(work.answer);
+		return false;
+	}
+	*ret_answer = work.answer;
+	return true;
+}
+
 /* --- answers --- */
 
 json_t *work_time(int64_t ms)
@@ -158,15 +210,20 @@ void work_new_id(struct store_connection *db, const char *prefix, char out[ID_SI
 	random_id(out, prefix, store_now(db));
 }
 
-/* "sha256:…" of a thing as an answer says it: equal for equal things. */
+/* "sha256:…" of a thing as an answer says it, without a secret that is shown once: equal for equal
+ * things. */
 static const char *hash_thing(const json_t *thing, char out[AUDIT_HASH_SIZE])
 {
+	CLEANUP(json_ref) json_t *plain = NULL;
 	CLEANUP(free) char *text = NULL;
 	char hash[TOKEN_HASH_SIZE];
 
 	if (!thing)
 		return NULL;
-	text = json_dumps(thing, JSON_COMPACT | JSON_SORT_KEYS);
+	plain = json_copy((json_t *)thing);
+	json_object_del(plain, "token");
+	json_object_del(plain, "key");
+	text = json_dumps(plain, JSON_COMPACT | JSON_SORT_KEYS);
 	assert(text);
 	token_hash(text, hash);
 	snprintf(out, AUDIT_HASH_SIZE, "sha256:%s", hash);
@@ -210,6 +267,23 @@ bool work_audit_change(struct store_connection *db, const struct control_princip
 		       const json_t *before, const json_t *after, struct error *error)
 {
 	return insert_audit(db, principal, action, tenant, object, "{}", before, after, error);
+}
+
+bool work_audit_hashes(struct store_connection *db, const struct control_principal *principal,
+		       const char *object, const json_t *before, const json_t *after,
+		       struct error *error)
+{
+	char before_hash[AUDIT_HASH_SIZE], after_hash[AUDIT_HASH_SIZE];
+
+	return store_exec(
+		db,
+		"UPDATE audit SET before_hash = $4, after_hash = $5 WHERE object = $1 AND "
+		"request = $2 AND at_ms = $3 AND before_hash IS NULL AND after_hash IS NULL",
+		STORE_PARAMS(store_text(object), store_text(principal->request),
+			     store_int(store_now(db).ms),
+			     store_text(hash_thing(before, before_hash)),
+			     store_text(hash_thing(after, after_hash))),
+		error);
 }
 
 bool work_count(struct store_connection *db, const char *counter, int64_t *ret_number,

@@ -25,6 +25,31 @@ MUST_CHECK bool work_run_call(struct control *control, enum store_mode mode, wor
 		return work_run_call(control, mode, name, call, ret_answer, error);                \
 	}
 
+/*
+ * The same for a call that changes a thing and wrote its audit: the thing as `get` answers it
+ * before, and as the call answers it after, are hashed into the audit's row (ADM-4). `get` is NULL
+ * for one that is made.
+ */
+enum work_effect {
+	WORK_EFFECT_CHANGES, /* makes or changes it */
+	WORK_EFFECT_ENDS,    /* it is gone after */
+};
+
+MUST_CHECK bool work_run_change(struct control *control, enum work_effect effect,
+				work_call_fn *function, work_call_fn *get,
+				const struct control_call *call, json_t **ret_answer,
+				struct error *error);
+
+#define WORK_EFFECT(name, effect, get)                                                             \
+	bool control_##name(struct control *control, const struct control_call *call,              \
+			    json_t **ret_answer, struct error *error)                              \
+	{                                                                                          \
+		return work_run_change(control, effect, name, get, call, ret_answer, error);       \
+	}
+#define WORK_MAKE(name)        WORK_EFFECT(name, WORK_EFFECT_CHANGES, NULL)
+#define WORK_CHANGE(name, get) WORK_EFFECT(name, WORK_EFFECT_CHANGES, get)
+#define WORK_END(name, get)    WORK_EFFECT(name, WORK_EFFECT_ENDS, get)
+
 /* --- answers --- */
 
 json_t *work_time(int64_t ms); /* a JSON text, RFC 3339 */
@@ -77,6 +102,11 @@ MUST_CHECK bool work_audit(struct store_connection *db, const struct control_pri
 MUST_CHECK bool work_audit_change(struct store_connection *db,
 				  const struct control_principal *principal,
 				  enum access_action action, const char *tenant, const char *object,
+				  const json_t *before, const json_t *after, struct error *error);
+
+/* Gives the audit's row of this request about this object its hashes. */
+MUST_CHECK bool work_audit_hashes(struct store_connection *db,
+				  const struct control_principal *principal, const char *object,
 				  const json_t *before, const json_t *after, struct error *error);
 
 /* An event of this transaction; `data` is taken over. */

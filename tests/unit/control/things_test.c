@@ -269,6 +269,59 @@ static void test_audit_tells_who_changed_what(void **state)
 		     &error, ERROR_FORBIDDEN, "audit");
 }
 
+static bool unhashed_body(struct store_connection *db, void *argument, struct error *error)
+{
+	int64_t *ret_count = argument;
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!store_query(db,
+			 "SELECT count(*), min(action) FROM audit WHERE after_hash IS NULL AND "
+			 "(before_hash IS NULL OR action NOT LIKE '%:delete')",
+			 STORE_NO_PARAMS, &rows, error))
+		return false;
+	*ret_count = store_get_int(&rows, 0, 0);
+	if (*ret_count > 0)
+		print_error("%s\n", store_get_text(&rows, 0, 1));
+	return true;
+}
+
+/* proves: ADM-4 */
+static void test_each_change_leaves_hashes(void **state)
+{
+	struct world *world = *state;
+	const char *tenant = world->tenant;
+	int64_t unhashed;
+	const char *id;
+	struct error error;
+
+	id = world_text(world_reserve(world, 1), "id");
+	world_call(world, control_reservation_patch, id, "{\"duration\":\"2h\"}");
+	world_call(world, control_reservation_cancel, id, NULL);
+	world_call(world, control_reservation_release, world_text(world_reserve(world, 1), "id"),
+		   NULL);
+	id = world_text(world_call(world, control_key_create, NULL,
+				   "{\"tenantId\":\"%s\",\"role\":\"user\",\"name\":\"k\"}",
+				   tenant),
+			"id");
+	world_call(world, control_key_patch, id, "{\"name\":\"l\"}");
+	world_call(world, control_key_rotate, id, NULL);
+	world_call(world, control_key_revoke, id, NULL);
+	id = world_text(world_call(world, control_quota_create, NULL,
+				   "{\"tenantId\":\"%s\",\"maxDevices\":9}", tenant),
+			"id");
+	world_call(world, control_quota_patch, id, "{\"maxDevices\":8}");
+	world_call(world, control_quota_delete, id, NULL);
+	id = world_text(world_call(world, control_join_token_create, NULL, "{\"poolId\":\"%s\"}",
+				   world->pool),
+			"id");
+	world_call(world, control_join_token_revoke, id, NULL);
+	world_call(world, control_pool_archive, world->pool, NULL);
+	expect_ok(
+		store_run(world->control.connection, STORE_READ, unhashed_body, &unhashed, &error),
+		&error);
+	assert_int_equal(unhashed, 0);
+}
+
 /* proves: ADM-4 */
 static void test_audit_is_narrowed_paged_and_forgotten(void **state)
 {
@@ -429,6 +482,7 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_operators_label_nodes),
 		WORLD_TEST(test_draining_nodes_get_no_new_work),
 		WORLD_TEST(test_audit_tells_who_changed_what),
+		WORLD_TEST(test_each_change_leaves_hashes),
 		WORLD_TEST(test_audit_is_narrowed_paged_and_forgotten),
 		WORLD_TEST(test_bodies_are_read_as_the_document_says),
 	};
