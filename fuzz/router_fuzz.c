@@ -54,7 +54,7 @@ static void fill_in(const struct session *session, const char *text, size_t leng
 
 static void ask(struct session *session, const char *text, size_t length)
 {
-	const struct router router = {.well_known = "{}"};
+	const struct router router = {.well_known = "{}", .openapi = "{}"};
 	const char *line_end = memchr(text, '\n', length);
 	size_t line = line_end ? (size_t)(line_end - text) : length;
 	CLEANUP(buf) struct buf head = {0};

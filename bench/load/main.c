@@ -138,6 +138,8 @@ static void start_serve(struct run *run)
 			      gateway,
 			      text_of("--ready-file"),
 			      run->ready,
+			      text_of("--key-rate"), /* one key asks for all */
+			      text_of("0"),
 			      text_of("--workers"),
 			      text_of(run->workers),
 			      NULL};

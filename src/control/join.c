@@ -1,5 +1,6 @@
 #include "control/core/body.h"
 #include "control/pools.h"
+#include "control/thing.h"
 #include "pki/token.h"
 
 #include "base/duration.h"
@@ -10,10 +11,9 @@
 
 /* --- tokens --- */
 
-#define TOKEN_COLUMNS                                                                              \
-	"t.id, t.pool, t.hosted, t.max_uses, t.uses, t.expires_ms, t.revoked_ms, t.created_ms, "   \
-	"p.tenant"
-#define TOKEN_FROM " FROM join_tokens t JOIN pools p ON p.id = t.pool "
+#define TOKEN_SELECT                                                                               \
+	"SELECT t.id, t.pool, t.hosted, t.max_uses, t.uses, t.expires_ms, t.revoked_ms, "          \
+	"t.created_ms, p.tenant FROM join_tokens t JOIN pools p ON p.id = t.pool WHERE "
 
 static struct trust_token token_of(const struct store_rows *rows, size_t row)
 {
@@ -25,34 +25,39 @@ static struct trust_token token_of(const struct store_rows *rows, size_t row)
 	};
 }
 
-static json_t *token_answer(const struct store_rows *rows, size_t row, struct wall now)
+static bool token_answer(struct store_connection *db, const struct store_rows *rows, size_t row,
+			 json_t **ret_answer, struct error *error)
 {
 	struct trust_token token = token_of(rows, row);
 	json_t *answer = json_pack("{s:o, s:o}", "id", work_text_of(rows, row, 0), "poolId",
 				   work_text_of(rows, row, 1));
 
+	(void)error;
 	if (!store_is_null(rows, row, 2))
 		json_object_set_new(answer, "hosted", work_text_of(rows, row, 2));
 	json_object_set_new(answer, "maxUses", json_integer(token.max_uses));
 	json_object_set_new(answer, "uses", json_integer(token.uses));
 	work_set_time(answer, "expiresAt", rows, row, 5);
 	work_set_time(answer, "revokedAt", rows, row, 6);
-	json_object_set_new(answer, "state",
-			    work_text(trust_token_state_name(trust_token_state(&token, now))));
+	json_object_set_new(
+		answer, "state",
+		work_text(trust_token_state_name(trust_token_state(&token, store_now(db)))));
 	work_set_time(answer, "createdAt", rows, row, 7);
-	return answer;
-}
-
-static bool load_token(struct store_connection *db, const struct control_call *call, const char *id,
-		       struct store_rows *rows, struct error *error)
-{
-	if (!store_query(db, "SELECT " TOKEN_COLUMNS TOKEN_FROM "WHERE t.id = $1",
-			 STORE_PARAMS(store_text(id)), rows, error))
-		return false;
-	if (rows->count == 0 || !access_reaches(call->principal, store_get_text(rows, 0, 8)))
-		return work_not_found(error, "join token", id);
+	*ret_answer = answer;
 	return true;
 }
+
+static const struct thing TOKEN = {
+	.kind = "join token",
+	.prefix = "jt",
+	.read = ACCESS_JOIN_TOKENS_READ,
+	.one = TOKEN_SELECT "t.id = $1",
+	.page = TOKEN_SELECT "t.id > $1 AND ($2 = '' OR p.tenant = $2) AND ($4 = '' OR t.pool = "
+			     "$4) ORDER BY t.id LIMIT $3",
+	.filters = 1,
+	.tenant_column = 8,
+	.answer = token_answer,
+};
 
 struct token_input {
 	const char *pool, *key;
@@ -106,7 +111,6 @@ static bool join_token_create(struct store_connection *db, const struct control_
 			      json_t **ret_answer, struct error *error)
 {
 	const enum access_action action = ACCESS_JOIN_TOKENS_CREATE;
-	CLEANUP(store_rows) struct store_rows rows = {0};
 	CLEANUP(pool) struct pool pool = {0};
 	char id[ID_SIZE], text[TOKEN_SIZE] = "";
 	struct token_input input;
@@ -131,9 +135,8 @@ static bool join_token_create(struct store_connection *db, const struct control_
 				error))
 			return false;
 	}
-	if (!load_token(db, call, id, &rows, error))
+	if (!thing_answer(db, call, &TOKEN, id, ret_answer, error))
 		return false;
-	*ret_answer = token_answer(&rows, 0, store_now(db));
 	if (text[0] != '\0')
 		json_object_set_new(*ret_answer, "token", json_string(text));
 	return true;
@@ -143,64 +146,30 @@ WORK_MAKE(join_token_create)
 static bool join_token_get(struct store_connection *db, const struct control_call *call,
 			   json_t **ret_answer, struct error *error)
 {
-	CLEANUP(store_rows) struct store_rows rows = {0};
-
-	if (!access_check(call->principal, ACCESS_JOIN_TOKENS_READ, error) ||
-	    !work_path_id(call, "join token", "jt", error) ||
-	    !load_token(db, call, call->id, &rows, error))
-		return false;
-	*ret_answer = token_answer(&rows, 0, store_now(db));
-	return true;
+	return thing_get(db, call, &TOKEN, ret_answer, error);
 }
 WORK_CALL(join_token_get, STORE_READ)
 
 static bool join_token_list(struct store_connection *db, const struct control_call *call,
 			    json_t **ret_answer, struct error *error)
 {
-	CLEANUP(store_rows) struct store_rows rows = {0};
-	struct work_page page;
-	json_t *items;
-
-	if (!access_check(call->principal, ACCESS_JOIN_TOKENS_READ, error) ||
-	    !work_page(call, "jt", &page, error) ||
-	    !store_query(db,
-			 "SELECT " TOKEN_COLUMNS TOKEN_FROM
-			 "WHERE t.id > $1 AND ($2 = '' OR p.tenant = $2) AND "
-			 "($4 = '' OR t.pool = $4) ORDER BY t.id LIMIT $3",
-			 STORE_PARAMS(store_text(page.after),
-				      store_text(work_scope(call->principal)),
-				      store_int(page.limit + 1),
-				      store_text(call->pool_id ? call->pool_id : "")),
-			 &rows, error))
-		return false;
-	items = json_array();
-	for (size_t i = 0; i < rows.count && i < (size_t)page.limit; i++)
-		json_array_append_new(items, token_answer(&rows, i, store_now(db)));
-	*ret_answer = work_items_answer(items, &page, &rows);
-	return true;
+	return thing_list(db, call, &TOKEN, ret_answer, error);
 }
 WORK_CALL(join_token_list, STORE_READ)
 
 static bool join_token_revoke(struct store_connection *db, const struct control_call *call,
 			      json_t **ret_answer, struct error *error)
 {
-	CLEANUP(store_rows) struct store_rows rows = {0};
+	CLEANUP(thing_change) struct thing_change change = {0};
 
-	if (!access_check(call->principal, ACCESS_JOIN_TOKENS_REVOKE, error) ||
-	    !work_path_id(call, "join token", "jt", error) ||
-	    !load_token(db, call, call->id, &rows, error))
-		return false;
-	if (store_is_null(&rows, 0, 6) &&
-	    (!store_exec(db, "UPDATE join_tokens SET revoked_ms = $2 WHERE id = $1",
-			 STORE_PARAMS(store_text(call->id), store_int(store_now(db).ms)), error) ||
-	     !work_audit(db, call->principal, ACCESS_JOIN_TOKENS_REVOKE,
-			 store_get_text(&rows, 0, 8), call->id, NULL, error) ||
-	     !load_token(db, call, call->id, &rows, error)))
-		return false;
-	*ret_answer = token_answer(&rows, 0, store_now(db));
-	return true;
+	return thing_change_begin(db, call, &TOKEN, ACCESS_JOIN_TOKENS_REVOKE, &change, error) &&
+	       store_exec(db,
+			  "UPDATE join_tokens SET revoked_ms = $2 WHERE id = $1 AND revoked_ms IS "
+			  "NULL",
+			  STORE_PARAMS(store_text(call->id), store_int(store_now(db).ms)), error) &&
+	       thing_change_end(db, call, &change, ret_answer, error);
 }
-WORK_CHANGE(join_token_revoke, join_token_get)
+WORK_CALL(join_token_revoke, STORE_WRITE)
 
 /* --- joining --- */
 
@@ -249,7 +218,7 @@ static bool refuse_unknown_token(struct error *error)
 static bool load_join_token(struct store_connection *db, const struct join_work *work,
 			    struct store_rows *rows, struct error *error)
 {
-	if (!store_query(db, "SELECT " TOKEN_COLUMNS TOKEN_FROM "WHERE t.id = $1 AND t.hash = $2",
+	if (!store_query(db, TOKEN_SELECT "t.id = $1 AND t.hash = $2",
 			 STORE_PARAMS(store_text(work->token_id), store_text(work->token_hash)),
 			 rows, error))
 		return false;
