@@ -148,8 +148,8 @@ static void reservation_row(struct noun_view *view, const json_t *item)
 	const char *note = view_conditions(arena, json_object_get(item, "conditions"));
 	const json_t *devices = json_object_get(item, "devices");
 
-	/* What kept a reservation waiting is past when it has a place or has ended. */
-	if (!note && state && str_equal(state, "pending"))
+	/* What kept a reservation waiting is past when it has a place or has ended otherwise. */
+	if (!note && state && (str_equal(state, "pending") || str_equal(state, "denied")))
 		note = view_reasons(arena, json_object_get(item, "reasons"), devices);
 	table_cell(view->table, view_text(item, "id"));
 	table_cell(view->table, state);

@@ -34,24 +34,33 @@ static void print_booked(struct cli *cli, const json_t *reservation)
 	noun_note_simulated(cli, NULL);
 }
 
+/* Denied at once, say. */
+static bool is_over(const json_t *reservation)
+{
+	const char *state = view_text(reservation, "state");
+
+	return state && view_terminal(state);
+}
+
 static void print_made(struct cli *cli, const json_t *reservation)
 {
-	const char *node = view_nodes(&cli->arena, reservation);
+	const char *node = view_nodes(&cli->arena, reservation), *id = view_text(reservation, "id");
 	const char *why = view_reasons(&cli->arena, json_object_get(reservation, "reasons"),
 				       json_object_get(reservation, "devices"));
-
 	const char *starts = view_starts(&cli->arena, reservation, cli->now);
+	bool over = is_over(reservation);
 
-	printf("%s  %s%s%s\n", view_text(reservation, "id"), view_text(reservation, "state"),
-	       node ? " on " : "", node ? node : "");
+	printf("%s  %s%s%s\n", id, view_text(reservation, "state"), node ? " on " : "",
+	       node ? node : "");
 	if (starts)
 		printf("  starts    %s (%s)\n", starts,
 		       view_exact(&cli->arena, reservation, "startAt"));
 	if (why)
-		printf("  waits     %s\n"
-		       "  cancel    better-compute reservations cancel %s\n",
-		       why, view_text(reservation, "id"));
-	print_booked(cli, reservation);
+		printf("  %s   %s\n", over ? "why not" : "waits  ", why);
+	if (why && !over)
+		printf("  cancel    better-compute reservations cancel %s\n", id);
+	if (!over)
+		print_booked(cli, reservation);
 }
 
 static bool check(struct cli *cli, struct error *error)
@@ -75,6 +84,8 @@ static bool reserve(struct cli *cli, struct error *error)
 	if (!id)
 		return error_set(error, ERROR_INTERNAL, "the answer has no id");
 	if (!options_given(cli->options, "wait")) {
+		if (is_over(answer))
+			cli->exit_status = error_exit_status(ERROR_RESOURCES_EXHAUSTED);
 		if (!output_raw(cli, answer))
 			print_made(cli, answer);
 		return true;

@@ -383,6 +383,35 @@ static void test_reservations(void **state)
 	check_rows(state, rows, ARRAY_SIZE(rows));
 }
 
+/* What can never be is an error to a script, and offers nothing to cancel. */
+static void test_denied_bookings(void **state)
+{
+	static const char DENIED[] =
+		ITEM(RSV, ",\"state\":\"denied\",\"reasons\":[{\"reason\":\"QuotaExceeded\","
+			  "\"message\":\"3 at most\"}]");
+	static struct outcome outcome;
+	const struct fake_answer answers[] = {OK(DENIED)};
+	static const char *const lines[] = {"", " -o json", " --wait"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		CLEANUP(buf) struct buf line = {0};
+		buf_printf(&line,
+			   "reserve --gpus 4 --for 1h --kubernetes --tenant " TENANT " --pool " POOL
+			   "%s",
+			   lines[i]);
+		run_line(state, buf_text(&line), "", answers, 1, &outcome);
+		assert_int_equal(outcome.status, 3);
+		assert_true(strstr(outcome.out, "3 at most") || strstr(outcome.err, "3 at most"));
+		assert_null(strstr(outcome.out, "cancel"));
+		assert_null(strstr(outcome.out, "pods ask"));
+	}
+	const struct fake_answer list[] = {OK("{\"items\":[" ITEM(
+		RSV, ",\"state\":\"denied\",\"reasons\":[{\"reason\":\"Q\",\"message\":"
+		     "\"3 at most\"}]") "]}")};
+	run_line(state, "reservations", "", list, 1, &outcome);
+	check_has("reservations", "stdout", outcome.out, "3 at most (Q)");
+}
+
 /* A page and a table that a person reads. */
 static void test_reading_reservations(void **state)
 {
@@ -595,6 +624,7 @@ int main(void)
 		cmocka_unit_test(test_keys_and_secrets),
 		cmocka_unit_test(test_quotas_usage_audit),
 		cmocka_unit_test(test_reservations),
+		cmocka_unit_test(test_denied_bookings),
 		cmocka_unit_test(test_reading_reservations),
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_pki),
