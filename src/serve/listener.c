@@ -47,7 +47,7 @@ struct exchange {
 	struct buf body;
 	int64_t began_us;
 	bool too_large, answered;
-	uint64_t who; /* which key it shows, for its rate */
+	uint64_t who, address; /* which key it shows, and whence; for their rates */
 	/* Of a request for a stream of events. */
 	bool streams, opened, waiting; /* asked for; its first page is there; has nothing to send */
 	struct router_events first;
@@ -343,8 +343,9 @@ static bool may_ask(struct exchange *exchange, int64_t *ret_wait_ms)
 	if (exchange->who && ratelimit_knows(listener->limits, exchange->who))
 		return ratelimit_take(listener->limits, exchange->who, listener->key_rate, now,
 				      ret_wait_ms);
-	return ratelimit_take(listener->limits, hash_address(exchange->connection),
-			      listener->address_rate, now, ret_wait_ms);
+	exchange->address = hash_address(exchange->connection);
+	return ratelimit_take(listener->limits, exchange->address, listener->address_rate, now,
+			      ret_wait_ms);
 }
 
 static void remember_key(const struct exchange *exchange)
@@ -352,9 +353,12 @@ static void remember_key(const struct exchange *exchange)
 	struct listener *listener = exchange->listener;
 	int64_t wait_ms;
 
-	if (!ratelimit_knows(listener->limits, exchange->who))
-		ratelimit_take(listener->limits, exchange->who, listener->key_rate,
-			       loop_now(listener->loop), &wait_ms);
+	if (ratelimit_knows(listener->limits, exchange->who))
+		return;
+	/* It was the key's call, not its address's. A full bucket has one. */
+	if (ratelimit_take(listener->limits, exchange->who, listener->key_rate,
+			   loop_now(listener->loop), &wait_ms))
+		ratelimit_give(listener->limits, exchange->address, listener->address_rate);
 }
 
 /* --- requests and answers --- */

@@ -470,6 +470,10 @@ static json_t *links(const struct route *from)
 	json_t *all = json_object();
 	bool makes = str_equal(from->method, "POST") && find_field(from->answer_type, "id");
 
+	if (from->query & ROUTE_QUERY_CURSOR)
+		tree_set(all, "next_page",
+			 json_pack("{s:o, s:{s:s}}", "operationId", operation_id(from->name),
+				   "parameters", "cursor", "$response.body#/nextCursor"));
 	for (size_t i = 0; i < ROUTES_COUNT && makes; i++) {
 		const struct route *to = &ROUTES[i];
 		json_t *link = NULL, *body;

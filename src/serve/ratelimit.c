@@ -82,3 +82,11 @@ bool ratelimit_take(struct ratelimit *limits, uint64_t who, struct ratelimit_rat
 	*ret_wait_ms = (missing + rate.per_second - 1) / rate.per_second;
 	return false;
 }
+
+void ratelimit_give(struct ratelimit *limits, uint64_t who, struct ratelimit_rate rate)
+{
+	struct bucket *bucket = (struct bucket *)find(limits, who);
+
+	if (bucket && bucket->left + MILLI <= rate.burst * MILLI)
+		bucket->left += MILLI;
+}

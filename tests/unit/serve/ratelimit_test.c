@@ -19,7 +19,12 @@ static void test_burst_then_rate(void **state)
 	assert_true(ratelimit_knows(limits, 7));
 	assert_false(ratelimit_take(limits, 7, rate, now, &wait_ms));
 	assert_int_equal(wait_ms, 100);
-	/* Others have their own. */
+	ratelimit_give(limits, 7, rate);
+	assert_true(ratelimit_take(limits, 7, rate, now, &wait_ms));
+	assert_false(ratelimit_take(limits, 7, rate, now, &wait_ms));
+	/* Others have their own, and no more than full. */
+	ratelimit_give(limits, 9, rate);
+	assert_false(ratelimit_knows(limits, 9));
 	assert_true(ratelimit_take(limits, 8, rate, now, &wait_ms));
 	now = mono_after(now, 99);
 	assert_false(ratelimit_take(limits, 7, rate, now, &wait_ms));
