@@ -190,6 +190,28 @@ static bool place_pending(struct store_connection *db, const char *id, size_t in
 			   &placed, error);
 }
 
+/* RES-33: nothing goes on for a reservation that is over, whatever came between. */
+static bool end_leftover(struct store_connection *db, const char *id, size_t index,
+			 struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	struct allocation allocation = {0};
+	enum reservation_state state;
+	bool found;
+
+	(void)index;
+	if (!allocation_load(db, id, &allocation, &found, error) ||
+	    !store_query(db, "SELECT state FROM reservations WHERE id = $1",
+			 STORE_PARAMS(store_text(allocation.reservation)), &rows, error))
+		return false;
+	if (!found || rows.count == 0 ||
+	    !reservation_state_parse(store_get_text(&rows, 0, 0), &state) ||
+	    !reservation_is_terminal(state) ||
+	    (allocation.state != ALLOCATION_PLACED && allocation.state != ALLOCATION_BOUND))
+		return true;
+	return allocation_withdraw(db, &allocation, "ReservationOver", error);
+}
+
 /* Of nodes that were there before rooms were. */
 static bool make_room(struct store_connection *db, const char *id, size_t index,
 		      struct error *error)
@@ -203,6 +225,10 @@ static const struct pass PASSES[] = {
 	{"SELECT id FROM allocations WHERE state IN ('placed', 'bound') AND to_ms <= $1 "
 	 "ORDER BY to_ms, id LIMIT $2",
 	 end_allocation, "end-failed"},
+	{"SELECT a.id FROM allocations a JOIN reservations r ON r.id = a.reservation WHERE a.state "
+	 "IN ('placed', 'bound') AND r.state NOT IN ('placed', 'active') AND a.created_ms <= $1 "
+	 "ORDER BY a.id LIMIT $2",
+	 end_leftover, "leftover-failed"},
 	{"SELECT id FROM allocations WHERE state = 'releasing' AND releasing_ms <= $1 "
 	 "ORDER BY id LIMIT $2",
 	 look_at_release, "release-pass-failed"},

@@ -424,11 +424,67 @@ static void test_spot_nodes_take_spot_reservations_only(void **state)
 	assert_string_equal(world_text(reserve_for(world, 1, "1h"), "state"), "placed");
 }
 
+/* proves: RES-12 */
+static void test_a_label_with_a_capability_s_name_is_no_capability(void **state)
+{
+	static const char *const none[] = {"something-else", NULL};
+	struct world *world = *state;
+	struct world_node node;
+	json_t *waiting;
+
+	world_join(world, &node);
+	world_hello(world, &node, none);
+	world_inventory(world, &node);
+	world_conditions(world, &node, NULL, 0);
+	world_refused(world, control_node_patch, node.id, ERROR_INVALID_INPUT, "bc.dev",
+		      "{\"labels\":{\"bc.dev/capability.kubernetes-binding\":\"true\"}}");
+	set_label(world, node.id, "bc.dev/capability.kubernetes-binding", "true", false);
+	set_label(world, node.id, "kubernetes-binding", "true", false);
+	waiting = reserve_for(world, 1, "1h");
+	assert_string_equal(world_text(waiting, "state"), "pending");
+	assert_string_equal(world_text(waiting, "reasons.0.reason"),
+			    "KubernetesBindingUnsupported");
+}
+
+/* --- what is over --- */
+
+static bool break_body(struct store_connection *db, void *argument, struct error *error)
+{
+	return store_exec(db, "UPDATE reservations SET state = 'failed' WHERE id = $1",
+			  STORE_PARAMS(store_text(argument)), error);
+}
+
+/* However it came to be: parts of a reservation that is over are given back.
+ * proves: RES-33 */
+static void test_nothing_goes_on_for_a_reservation_that_is_over(void **state)
+{
+	struct world *world = *state;
+	struct world_node nodes[2];
+	struct error error;
+	json_t *gang;
+
+	for (size_t i = 0; i < 2; i++)
+		world_ready(world, &nodes[i], 8);
+	gang = reserve_gang(world, 2, 8, "1h", "");
+	bind_all(world, nodes, 2, gang);
+	expect_ok(store_run(world->control.connection, STORE_WRITE, break_body,
+			    (void *)world_text(gang, "id"), &error),
+		  &error);
+	world_tick(world);
+	assert_int_equal(count_bookings(world), 16);
+	for (size_t i = 0; i < 2; i++) {
+		world_store_spec(world, &nodes[i]);
+		world_released(world, &nodes[i], world_text(part_on(gang, nodes[i].id), "id"));
+	}
+	assert_int_equal(count_bookings(world), 0);
+	assert_string_equal(state_of(world, gang), "failed");
+}
+
 /* --- random schedules --- */
 
 #define NODES    5
 #define GPUS     2
-#define ARRIVALS 8
+#define ARRIVALS 6
 
 /* What a node has, by the answers that were given. */
 struct stay {
@@ -601,12 +657,28 @@ static bool anybody_waits(const struct schedule *schedule)
 	return false;
 }
 
+static bool hear_body(struct store_connection *db, void *argument, struct error *error)
+{
+	(void)argument;
+	return store_exec(db, "UPDATE node_streams SET seen_ms = $1",
+			  STORE_PARAMS(store_int(store_now(db).ms)), error);
+}
+
+/* All nodes are heard of, and a pass is made. */
+static void pass_time(struct schedule *schedule, int64_t ms)
+{
+	struct error error;
+
+	database_advance(ms);
+	expect_ok(store_run(schedule->world->control.connection, STORE_WRITE, hear_body, NULL,
+			    &error),
+		  &error);
+	world_tick(schedule->world);
+}
+
 static void pass_a_minute(struct schedule *schedule)
 {
-	database_advance(MINUTE_MS);
-	for (size_t i = 0; i < NODES; i++)
-		world_heartbeat(schedule->world, &schedule->nodes[i]);
-	world_tick(schedule->world);
+	pass_time(schedule, MINUTE_MS);
 	look(schedule);
 }
 
@@ -626,10 +698,7 @@ static void run_schedule(struct schedule *schedule, struct seed *seed)
 	}
 	vec_clear(&schedule->members);
 	vec_clear(&schedule->stays);
-	database_advance(10 * MINUTE_MS);
-	for (size_t i = 0; i < NODES; i++)
-		world_heartbeat(schedule->world, &schedule->nodes[i]);
-	world_tick(schedule->world);
+	pass_time(schedule, 10 * MINUTE_MS);
 	assert_int_equal(count_bookings(schedule->world), 0);
 }
 
@@ -637,7 +706,8 @@ static void run_schedule(struct schedule *schedule, struct seed *seed)
 static void test_random_schedules_keep_to_the_order_and_to_whole_gangs(void **state)
 {
 	struct schedule schedule = {.world = *state};
-	int count = database_is_postgres() && !getenv("BC_TEST_FULL") ? 60 : 500;
+	bool full = getenv("BC_TEST_FULL") && *getenv("BC_TEST_FULL");
+	int count = full ? 500 : database_is_postgres() ? 60 : 200;
 	struct seed seed;
 
 	seed_init(&seed);
@@ -660,6 +730,8 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_a_running_gang_that_loses_a_node_is_degraded_as_a_whole),
 		WORLD_TEST(test_a_gang_that_is_half_bound_when_a_node_is_lost_is_placed_again),
 		WORLD_TEST(test_spot_nodes_take_spot_reservations_only),
+		WORLD_TEST(test_a_label_with_a_capability_s_name_is_no_capability),
+		WORLD_TEST(test_nothing_goes_on_for_a_reservation_that_is_over),
 		WORLD_TEST(test_random_schedules_keep_to_the_order_and_to_whole_gangs),
 	};
 
