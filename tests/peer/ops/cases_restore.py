@@ -162,10 +162,10 @@ def restore_on_postgres(postgres):
 
 # --- the previous version's databases
 
-def old_world(postgres):
-    """A world on version 1's database, and what is known about it."""
+def old_world(postgres, version):
+    """A world on that version's database, and what is known about it."""
     kind = "postgres" if postgres else "sqlite"
-    source = os.path.join(FIXTURES, "version-1.%s.sql" % kind)
+    source = os.path.join(FIXTURES, "version-%d.%s.sql" % (version, kind))
     world = World(postgres)
     other = World()  # its PKI: the database knows nothing of it
     other.init()
@@ -179,7 +179,7 @@ def old_world(postgres):
             database.executescript(file.read())
         database.close()
         os.chmod(path, 0o600)
-    with open(os.path.join(FIXTURES, "version-1.json"), encoding="utf-8") as file:
+    with open(os.path.join(FIXTURES, "version-%d.json" % version), encoding="utf-8") as file:
         known = json.load(file)[kind]
     with open(world.folder + "/key", "w", encoding="ascii") as file:
         file.write(known["key"] + "\n")
@@ -197,8 +197,8 @@ def check_rows_kept(old, new):
             assert row in after, (table, row)
 
 
-def migrate(postgres, *start_words):
-    world, known = old_world(postgres)
+def migrate(postgres, version, *start_words):
+    world, known = old_world(postgres, version)
     try:
         run(CLI, "backup", *world.database_words, world.folder + "/old")
         if postgres:
@@ -207,7 +207,7 @@ def migrate(postgres, *start_words):
                               *world.database_words, "--listen", "127.0.0.1:0", "--gateway-listen", "127.0.0.1:0")
             assert refused.child.wait(30) != 0
             assert "--migrate" in refused.log(), refused.log()
-            assert postgres.sql(world.database, "SELECT max(version) FROM schema_versions") == "1"
+            assert postgres.sql(world.database, "SELECT max(version) FROM schema_versions") == str(version)
         run(CLI, "serve", "--init", "--home", world.pki_home, *world.database_words, *start_words)
         run(CLI, "backup", *world.database_words, world.folder + "/new")
         old, new = read_backup(world.folder + "/old"), read_backup(world.folder + "/new")
@@ -216,12 +216,12 @@ def migrate(postgres, *start_words):
         assert lineage_of(world.folder + "/old") == lineage_of(world.folder + "/new")
         if not postgres:
             # The copy of before is a database of the version of before, whole.
-            with sqlite3.connect(world.folder + "/control.db.schema-1") as copy:
-                assert copy.execute("SELECT max(version) FROM schema_versions").fetchone() == (1,)
+            with sqlite3.connect(world.folder + "/control.db.schema-%d" % version) as copy:
+                assert copy.execute("SELECT max(version) FROM schema_versions").fetchone() == (version,)
                 assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
                 assert copy.execute("SELECT count(*) FROM reservations").fetchone() == (4,)
             copy.close()
-            mode = os.stat(world.folder + "/control.db.schema-1").st_mode
+            mode = os.stat(world.folder + "/control.db.schema-%d" % version).st_mode
             assert stat.S_IMODE(mode) == 0o600
         check_served(world, known)
         restore_old(world, postgres, known)
@@ -254,15 +254,17 @@ def restore_old(world, postgres, known):
 
 
 def migrate_sqlite(_postgres):
-    """SQLite: version 1's database is copied, migrated at start, and all is kept"""
+    """SQLite: databases of schema 1 and 2 are copied, migrated at start, and all is kept"""
     # proves: ADM-8
-    migrate(None)
+    for version in (1, 2):
+        migrate(None, version)
 
 
 def migrate_postgres(postgres):
-    """PostgreSQL: version 1's database is migrated when asked for, and all is kept"""
+    """PostgreSQL: databases of schema 1 and 2 are migrated when asked for, and all is kept"""
     # proves: ADM-8
-    migrate(postgres, "--migrate")
+    for version in (1, 2):
+        migrate(postgres, version, "--migrate")
 
 
 CASES = [restore_on_sqlite, restore_on_postgres, migrate_sqlite, migrate_postgres]
