@@ -202,12 +202,16 @@ static void test_what_closed_before_has_the_same_rows(void **state)
 	struct world *world = *state;
 	const struct store_migration *migrations =
 		database_is_postgres() ? store_postgres_migrations : store_sqlite_migrations;
-	struct refill_work work = {migrations[3].statements};
+	struct refill_work work = {0};
 	struct world_node node;
 	json_t *before, *after;
 	struct error error;
 
-	assert_string_equal(migrations[3].name, "money");
+	for (size_t i = 0; i < STORE_MIGRATIONS; i++) {
+		if (str_equal(migrations[i].name, "money"))
+			work.statements = migrations[i].statements;
+	}
+	assert_non_null(work.statements);
 	world_ready(world, &node, 8);
 	/* Released early, held beyond its end, never bound, and failed. */
 	for (int i = 0; i < 4; i++) {
@@ -316,6 +320,7 @@ struct schedule {
 	struct seed seed;
 	struct world_node nodes[NODES];
 	VEC(struct seen) reservations;
+	int changed; /* made longer or shorter */
 };
 
 static struct world_node *node_of(struct schedule *schedule, const char *id)
@@ -338,6 +343,7 @@ static void book(struct schedule *schedule)
 	struct seed *seed = &schedule->seed;
 	struct seen *seen = vec_push(&schedule->reservations);
 	char text[512], start[TIMESTAMP_SIZE], when[64] = "";
+	bool gang = seed_chance(seed, 20);
 	json_t *body, *answer;
 
 	seen->count = 1 + (int)seed_below(seed, 3);
@@ -347,8 +353,9 @@ static void book(struct schedule *schedule)
 		snprintf(when, sizeof when, ",\"startAt\":\"%s\"", start);
 	snprintf(text, sizeof text,
 		 "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":\"gpu\",\"count\":"
-		 "%d}],\"duration\":\"%dm\",\"binding\":\"kubernetes\"%s}",
-		 world->tenant, world->pool, seen->count, 1 + (int)seed_below(seed, 90), when);
+		 "%d}],\"duration\":\"%dm\",\"binding\":\"kubernetes\"%s%s}",
+		 world->tenant, world->pool, seen->count, 1 + (int)seed_below(seed, 90), when,
+		 gang ? ",\"gang\":{\"nodes\":2}" : "");
 	body = json_loads(text, 0, NULL);
 	assert_non_null(body);
 	answer = ask(world, control_reservation_create, (struct control_call){.body = body});
@@ -357,44 +364,55 @@ static void book(struct schedule *schedule)
 	json_decref(body);
 }
 
-/* The last allocation of a reservation, which is the one that lives if any does. */
-static const json_t *last_allocation(const json_t *reservation)
-{
-	const json_t *list = json_object_get(reservation, "allocations");
-
-	return json_array_get(list, json_array_size(list) - 1);
-}
-
 /* The node gets on with one of its allocations, or says things twice. */
-static void node_acts(struct schedule *schedule, const struct seen *seen)
+static void node_acts(struct schedule *schedule, const json_t *allocation)
 {
 	struct world *world = schedule->world;
-	json_t *reservation = shown(schedule, seen->reservation);
-	const json_t *allocation = last_allocation(reservation);
-	struct world_node *node = NULL;
+	struct world_node *node = node_of(schedule, world_text(allocation, "nodeId"));
+	const char *id = world_text(allocation, "id"), *state = world_text(allocation, "state");
 	struct control_spec spec;
-	const char *state;
 
-	if (allocation)
-		node = node_of(schedule, world_text(allocation, "nodeId"));
-	if (node) {
-		const char *id = world_text(allocation, "id");
+	if (!node)
+		return;
+	if (seed_chance(&schedule->seed, 20)) /* it was restarted */
+		world_hello(world, node, NULL);
+	world_take_spec(world, node, &spec);
+	if (world_spec_has(&spec, id) && seed_chance(&schedule->seed, 8))
+		world_failed(world, node, id, "Random");
+	else if (world_spec_has(&spec, id) || seed_chance(&schedule->seed, 20))
+		world_bound(world, node, id);
+	else if (str_equal(state, "releasing") && seed_chance(&schedule->seed, 60))
+		world_released(world, node, id);
+	else if (str_equal(state, "released"))
+		world_released(world, node, id); /* said again */
+	control_spec_deinit(&spec);
+}
 
-		state = world_text(allocation, "state");
-		if (seed_chance(&schedule->seed, 20)) /* it was restarted */
-			world_hello(world, node, NULL);
-		world_take_spec(world, node, &spec);
-		if (world_spec_has(&spec, id) && seed_chance(&schedule->seed, 8))
-			world_failed(world, node, id, "Random");
-		else if (world_spec_has(&spec, id) || seed_chance(&schedule->seed, 20))
-			world_bound(world, node, id);
-		else if (str_equal(state, "releasing") && seed_chance(&schedule->seed, 60))
-			world_released(world, node, id);
-		else if (str_equal(state, "released"))
-			world_released(world, node, id); /* said again */
-		control_spec_deinit(&spec);
-	}
+static void nodes_act(struct schedule *schedule, const struct seen *seen)
+{
+	json_t *reservation = shown(schedule, seen->reservation);
+	json_t *allocations = json_object_get(reservation, "allocations");
+
+	/* The last ones are those that live, if any do. */
+	for (size_t i = json_array_size(allocations), acts = 0; i-- > 0 && acts < 3; acts++)
+		node_acts(schedule, json_array_get(allocations, i));
 	json_decref(reservation);
+}
+
+/* Longer or shorter, when that can be: a refusal is fine. */
+static void change(struct schedule *schedule, const struct seen *seen)
+{
+	json_t *body = json_pack("{s:o}", "duration",
+				 json_sprintf("%dm", 1 + (int)seed_below(&schedule->seed, 120)));
+	struct control_call call = {
+		.principal = &schedule->world->operator, .id = seen->reservation, .body = body};
+	json_t *answer = NULL;
+	struct error refused;
+
+	if (world_ask(schedule->world, control_reservation_patch, &call, &answer, &refused))
+		schedule->changed++;
+	json_decref(answer);
+	json_decref(body);
 }
 
 static void lose_a_node(struct schedule *schedule)
@@ -413,7 +431,10 @@ static void step(struct schedule *schedule)
 	struct seen *seen =
 		&schedule->reservations.items[seed_below(seed, schedule->reservations.count)];
 
-	switch (seed_below(seed, 10)) {
+	switch (seed_below(seed, 11)) {
+	case 10:
+		change(schedule, &schedule->reservations.items[schedule->reservations.count - 1]);
+		break;
 	case 0:
 	case 1:
 		book(schedule);
@@ -444,7 +465,7 @@ static void step(struct schedule *schedule)
 		for (size_t i = schedule->reservations.count;
 		     i-- > 0 && i + 6 > schedule->reservations.count;) {
 			if (seed_chance(seed, 50))
-				node_acts(schedule, &schedule->reservations.items[i]);
+				nodes_act(schedule, &schedule->reservations.items[i]);
 		}
 		break;
 	}
@@ -588,8 +609,8 @@ static void test_any_schedule_is_billed_once_and_never_past_the_end(void **state
 	rows = all_rows(schedule->world);
 	for (size_t i = 0; i < json_array_size(rows); i++)
 		billed += world_int(json_array_get(rows, i), "gpuSeconds") > 0;
-	print_message("%zu rows, %lld that cost something\n", json_array_size(rows),
-		      (long long)billed);
+	print_message("%zu rows, %lld that cost something, %d changes\n", json_array_size(rows),
+		      (long long)billed, schedule->changed);
 	assert_true(billed > 5);
 	json_decref(rows);
 	vec_deinit(&schedule->reservations);
