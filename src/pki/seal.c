@@ -83,19 +83,27 @@ static bool read_keys(const json_t *file, struct seal_keys *keys)
 	return true;
 }
 
-bool seal_keys_load(const char *path, struct seal_keys **ret_keys, struct error *error)
+bool seal_keys_parse(const char *text, size_t length, const char *name, struct seal_keys **ret_keys,
+		     struct error *error)
 {
 	CLEANUP(seal_keys) struct seal_keys *keys = mem_alloc(sizeof *keys);
 	CLEANUP(tree) json_t *file = NULL;
+
+	if (!ossl_json_read(text, length, SEAL_FILE_MAX, name, &file, error))
+		return false;
+	if (!read_keys(file, keys))
+		return error_set(error, ERROR_INVALID_CONFIG, "'%s' is no secret key file", name);
+	*ret_keys = TAKE(keys);
+	return true;
+}
+
+bool seal_keys_load(const char *path, struct seal_keys **ret_keys, struct error *error)
+{
 	struct buf text = {0};
 	bool done = check_private(path, error) && durable_read(path, SEAL_FILE_MAX, &text, error) &&
-		    ossl_json_read(buf_text(&text), text.length, SEAL_FILE_MAX, path, &file, error);
+		    seal_keys_parse(buf_text(&text), text.length, path, ret_keys, error);
 
-	if (done && !read_keys(file, keys))
-		done = error_set(error, ERROR_INVALID_CONFIG, "'%s' is no secret key file", path);
 	pki_wipe(&text);
-	if (done)
-		*ret_keys = TAKE(keys);
 	return done || error_wrap(error, "the secret key file");
 }
 

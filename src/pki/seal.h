@@ -7,6 +7,7 @@
  *           one that was copied to another row doesn't open there.
  * Secrets   keys and values are wiped, and appear in no message.
  * Threads   a struct seal_keys never changes: any number may use it.
+ * Fuzzed    fuzz/seal_fuzz.c
  * Source    NIST SP 800-38D; a random 96-bit nonce each, so one key seals at most 2^32 values.
  */
 #pragma once
@@ -23,6 +24,9 @@ struct seal_keys;
 
 /* FORBIDDEN when others may read the file, INVALID_CONFIG when it isn't such a file. */
 MUST_CHECK bool seal_keys_load(const char *path, struct seal_keys **ret_keys, struct error *error);
+/* The same from the file's text; `name` is told when it is wrong. */
+MUST_CHECK bool seal_keys_parse(const char *text, size_t length, const char *name,
+				struct seal_keys **ret_keys, struct error *error);
 void seal_keys_destroy(struct seal_keys *keys); /* takes NULL */
 DEFINE_CLEANUP(seal_keys, struct seal_keys *, seal_keys_destroy)
 
