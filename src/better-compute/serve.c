@@ -15,7 +15,7 @@
 #define DEFAULT_GATEWAY_NAME   "gateway.better-compute.internal"
 #define DEFAULT_KEY_RATE       2000
 #define DEFAULT_ADDRESS_RATE   50
-#define DEFAULT_WORKERS        2
+#define DEFAULT_WORKERS        8
 #define DRAIN_DELAY_MS         3000
 #define MAX_DRAIN_DELAY_MS     300000
 
@@ -279,7 +279,7 @@ static const struct option OPTIONS[] = {
 	{.name = "workers",
 	 .kind = OPTION_NUMBER,
 	 .value = "N",
-	 .help = "threads that work on the database (default 2)",
+	 .help = "threads that work on the database (default 8)",
 	 .min = 1,
 	 .max = 64},
 	{.name = "secret-key-file",

@@ -281,7 +281,7 @@ static bool check_nobody_serves(struct store_connection *connection, struct erro
 		return true;
 	error_set(error, ERROR_CONFLICT, "the database is being served by '%s'",
 		  store_get_text(&rows, 0, 0));
-	return error_hint(error, "Stop every replica, wait ten seconds, and try again.");
+	return error_hint(error, "Stop every replica, wait five seconds, and try again.");
 }
 
 static bool check_may_replace(struct store_connection *connection, bool force, struct error *error)
