@@ -226,13 +226,14 @@ json_t *placing_reasons(const struct placement_answer *answer)
 
 /* --- trying --- */
 
-static bool note_reasons(struct store_connection *db, const char *reservation,
-			 const json_t *reasons, struct error *error)
+bool placing_note(struct store_connection *db, const char *reservation, const json_t *reasons,
+		  struct error *error)
 {
 	CLEANUP(free) char *text = json_dumps(reasons, JSON_COMPACT);
 
 	return store_exec(db,
-			  "UPDATE reservations SET reasons = $2 WHERE id = $1 AND reasons <> $2",
+			  "UPDATE reservations SET reasons = $2 WHERE id = $1 AND reasons <> $2 "
+			  "AND state = 'pending'",
 			  STORE_PARAMS(store_text(reservation), store_text(text)), error);
 }
 
@@ -255,7 +256,7 @@ static bool check_quota(struct store_connection *db, const struct wanted *wanted
 	};
 
 	return quota_check(db, &question, reasons, ret_within, error) &&
-	       (*ret_within || note_reasons(db, wanted->id, reasons, error));
+	       (*ret_within || placing_note(db, wanted->id, reasons, error));
 }
 
 /* One that was accepted before is asked again: quotas and claims have changed since. */
@@ -274,7 +275,7 @@ static bool note_refusal(struct store_connection *db, const struct wanted *wante
 {
 	CLEANUP(json_ref) json_t *reasons = placing_reasons(answer);
 
-	if (!note_reasons(db, wanted->id, reasons, error))
+	if (!placing_note(db, wanted->id, reasons, error))
 		return false;
 	return how != PLACING_NEW || !answer->never ||
 	       reservation_step(db, wanted->id, RESERVATION_ON_DENIED, "NoNodeCould", error);
@@ -311,6 +312,34 @@ bool placing_try(struct store_connection *db, const char *reservation, enum plac
 	if (choice.answer.members_count > 0)
 		return book(db, &wanted, how, &choice.answer, ret_placed, error);
 	return !choice.explained || note_refusal(db, &wanted, how, &choice.answer, error);
+}
+
+bool placing_explain(struct store_connection *db, const char *reservation, json_t **ret_reasons,
+		     struct error *error)
+{
+	CLEANUP(placing_choice) struct placing_choice choice = {0};
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	CLEANUP(pool) struct pool pool = {0};
+	CLEANUP(wanted) struct wanted wanted = {0};
+	struct placement_request *request = &wanted.request;
+
+	*ret_reasons = NULL;
+	if (!store_query(db, "SELECT 1 FROM reservations WHERE id = $1 AND state = 'pending'",
+			 STORE_PARAMS(store_text(reservation)), &rows, error))
+		return false;
+	if (rows.count == 0)
+		return true;
+	if (!load_wanted(db, reservation, &wanted, error) ||
+	    !pool_load(db, wanted.pool, &pool, error))
+		return false;
+	if (request->to_ms <= request->from_ms)
+		return true;
+	if (!placing_choose(db, &pool, &(struct placing_turn){reservation, wanted.created_ms},
+			    request, PLACING_REASONS, &choice, error))
+		return false;
+	if (choice.answer.members_count == 0)
+		*ret_reasons = placing_reasons(&choice.answer);
+	return true;
 }
 
 /* --- repairing --- */

@@ -63,6 +63,14 @@ enum placing_how {
 MUST_CHECK bool placing_try(struct store_connection *db, const char *reservation,
 			    enum placing_how how, bool *ret_placed, struct error *error);
 
+/* Why a reservation waits, as things stand: a new array, or NULL when it doesn't, or could be placed.
+ * Writes nothing, so that it may take its time; placing_note() then writes it down, if it still
+ * waits. */
+MUST_CHECK bool placing_explain(struct store_connection *db, const char *reservation,
+				json_t **ret_reasons, struct error *error);
+MUST_CHECK bool placing_note(struct store_connection *db, const char *reservation,
+			     const json_t *reasons, struct error *error);
+
 /* A part of a placed reservation has failed on its node: it gets another one that goes with the
  * rest, else all of the reservation is tried again from the beginning (GANG-9). */
 MUST_CHECK bool placing_failed(struct store_connection *db, struct allocation *allocation,

@@ -16,21 +16,20 @@
 #define IDEMPOTENCY_KEPT_MS (7 * DAY_MS)
 #define MAX_ITEMS_A_PASS    1000
 /* To say why a reservation still waits takes a look at every node of its pool: the first of those
- * that wait are told anew in every pass. */
+ * that wait are told anew in every pass, in a transaction that keeps nobody waiting. */
 #define EXPLAINED_A_PASS 16
 
 /* --- what a pass works on: ids first, then each in a transaction of its own --- */
 
 struct pass {
 	const char *sql; /* ids; $1 is now, $2 the most rows */
-	/* `index`: how many came before it in this pass. */
-	bool (*step)(struct store_connection *db, const char *id, size_t index,
-		     struct error *error);
+	bool (*step)(struct store_connection *db, const char *id, struct error *error);
 	const char *event; /* for the log when a step fails */
 };
 
 struct ids_work {
 	const char *sql;
+	int64_t limit;
 	struct store_rows rows;
 };
 
@@ -39,14 +38,13 @@ static bool ids_body(struct store_connection *db, void *argument, struct error *
 	struct ids_work *work = argument;
 
 	return store_query(db, work->sql,
-			   STORE_PARAMS(store_int(store_now(db).ms), store_int(MAX_ITEMS_A_PASS)),
+			   STORE_PARAMS(store_int(store_now(db).ms), store_int(work->limit)),
 			   &work->rows, error);
 }
 
 struct step_work {
 	const struct pass *pass;
 	const char *id;
-	size_t index;
 	int64_t fence;
 	bool leads;
 };
@@ -57,18 +55,18 @@ static bool step_body(struct store_connection *db, void *argument, struct error 
 
 	if (!lead_check(db, work->fence, &work->leads, error))
 		return false;
-	return !work->leads || work->pass->step(db, work->id, work->index, error);
+	return !work->leads || work->pass->step(db, work->id, error);
 }
 
 /* *leads becomes false when another replica does. */
 static bool run_pass(struct control *control, const struct pass *pass, int64_t fence, bool *leads,
 		     struct error *error)
 {
-	struct ids_work ids = {.sql = pass->sql};
+	struct ids_work ids = {.sql = pass->sql, .limit = MAX_ITEMS_A_PASS};
 	bool done = store_run(control->connection, STORE_READ, ids_body, &ids, error);
 
 	for (size_t i = 0; done && *leads && i < ids.rows.count; i++) {
-		struct step_work work = {pass, store_get_text(&ids.rows, i, 0), i, fence, true};
+		struct step_work work = {pass, store_get_text(&ids.rows, i, 0), fence, true};
 		struct error failed;
 
 		if (!store_run(control->connection, STORE_WRITE, step_body, &work, &failed)) {
@@ -83,13 +81,11 @@ static bool run_pass(struct control *control, const struct pass *pass, int64_t f
 
 /* --- its steps; each looks again, since the row may have changed in between --- */
 
-static bool end_allocation(struct store_connection *db, const char *id, size_t index,
-			   struct error *error)
+static bool end_allocation(struct store_connection *db, const char *id, struct error *error)
 {
 	struct allocation allocation;
 	bool found;
 
-	(void)index;
 	if (!allocation_load(db, id, &allocation, &found, error))
 		return false;
 	if (!found || allocation.to_ms > store_now(db).ms ||
@@ -131,15 +127,13 @@ static bool load_stuck(struct store_connection *db, const struct allocation *all
 	return true;
 }
 
-static bool look_at_release(struct store_connection *db, const char *id, size_t index,
-			    struct error *error)
+static bool look_at_release(struct store_connection *db, const char *id, struct error *error)
 {
 	struct allocation allocation;
 	struct stuck_view view;
 	struct stuck_plan plan;
 	bool found;
 
-	(void)index;
 	if (!allocation_load(db, id, &allocation, &found, error))
 		return false;
 	if (!found || allocation.state != ALLOCATION_RELEASING)
@@ -162,13 +156,11 @@ static bool look_at_release(struct store_connection *db, const char *id, size_t 
 	return allocation_finish(db, &allocation, plan.why, error);
 }
 
-static bool start_allocation(struct store_connection *db, const char *id, size_t index,
-			     struct error *error)
+static bool start_allocation(struct store_connection *db, const char *id, struct error *error)
 {
 	struct allocation allocation;
 	bool found;
 
-	(void)index;
 	if (!allocation_load(db, id, &allocation, &found, error))
 		return false;
 	if (!found || allocation.state != ALLOCATION_PLACED || allocation.assigned_generation != 0)
@@ -176,8 +168,7 @@ static bool start_allocation(struct store_connection *db, const char *id, size_t
 	return allocation_start(db, &allocation, error);
 }
 
-static bool place_pending(struct store_connection *db, const char *id, size_t index,
-			  struct error *error)
+static bool place_pending(struct store_connection *db, const char *id, struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	bool placed;
@@ -185,21 +176,17 @@ static bool place_pending(struct store_connection *db, const char *id, size_t in
 	if (!store_query(db, "SELECT 1 FROM reservations WHERE id = $1 AND state = 'pending'",
 			 STORE_PARAMS(store_text(id)), &rows, error))
 		return false;
-	return rows.count == 0 ||
-	       placing_try(db, id, index < EXPLAINED_A_PASS ? PLACING_AGAIN : PLACING_QUICK,
-			   &placed, error);
+	return rows.count == 0 || placing_try(db, id, PLACING_QUICK, &placed, error);
 }
 
 /* RES-33: nothing goes on for a reservation that is over, whatever came between. */
-static bool end_leftover(struct store_connection *db, const char *id, size_t index,
-			 struct error *error)
+static bool end_leftover(struct store_connection *db, const char *id, struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	struct allocation allocation = {0};
 	enum reservation_state state;
 	bool found;
 
-	(void)index;
 	if (!allocation_load(db, id, &allocation, &found, error) ||
 	    !store_query(db, "SELECT state FROM reservations WHERE id = $1",
 			 STORE_PARAMS(store_text(allocation.reservation)), &rows, error))
@@ -213,12 +200,14 @@ static bool end_leftover(struct store_connection *db, const char *id, size_t ind
 }
 
 /* Of nodes that were there before rooms were. */
-static bool make_room(struct store_connection *db, const char *id, size_t index,
-		      struct error *error)
+static bool make_room(struct store_connection *db, const char *id, struct error *error)
 {
-	(void)index;
 	return room_refresh(db, id, error);
 }
+
+#define PENDING                                                                                    \
+	"SELECT id FROM reservations WHERE state = 'pending' AND created_ms <= $1 ORDER BY "       \
+	"created_ms, id LIMIT $2"
 
 /* What ends makes room for what begins, and for what waits. */
 static const struct pass PASSES[] = {
@@ -238,10 +227,48 @@ static const struct pass PASSES[] = {
 	{"SELECT id FROM nodes WHERE roomed = 0 AND has_inventory = 1 AND state NOT IN "
 	 "('retired', 'lost') AND created_ms <= $1 ORDER BY id LIMIT $2",
 	 make_room, "room-pass-failed"},
-	{"SELECT id FROM reservations WHERE state = 'pending' AND created_ms <= $1 "
-	 "ORDER BY created_ms, id LIMIT $2",
-	 place_pending, "placement-failed"},
+	{PENDING, place_pending, "placement-failed"},
 };
+
+/* --- why the rest waits --- */
+
+struct explain_work {
+	const char *id;
+	json_t *reasons;
+};
+
+static bool explain_body(struct store_connection *db, void *argument, struct error *error)
+{
+	struct explain_work *work = argument;
+
+	json_decref(work->reasons);
+	work->reasons = NULL;
+	return placing_explain(db, work->id, &work->reasons, error);
+}
+
+static bool note_body(struct store_connection *db, void *argument, struct error *error)
+{
+	const struct explain_work *work = argument;
+
+	return placing_note(db, work->id, work->reasons, error);
+}
+
+static bool explain_pending(struct control *control, struct error *error)
+{
+	struct ids_work ids = {.sql = PENDING, .limit = EXPLAINED_A_PASS};
+	bool done = store_run(control->connection, STORE_READ, ids_body, &ids, error);
+
+	for (size_t i = 0; done && i < ids.rows.count; i++) {
+		struct explain_work work = {.id = store_get_text(&ids.rows, i, 0)};
+
+		done = store_run(control->connection, STORE_READ, explain_body, &work, error) &&
+		       (!work.reasons ||
+			store_run(control->connection, STORE_WRITE, note_body, &work, error));
+		json_decref(work.reasons);
+	}
+	store_rows_deinit(&ids.rows);
+	return done;
+}
 
 /* --- forgetting --- */
 
@@ -284,5 +311,6 @@ bool control_tick(struct control *control, struct error *error)
 		if (!run_pass(control, &PASSES[i], fence, &leads, error))
 			return false;
 	}
-	return !leads || store_run(control->connection, STORE_WRITE, forget_body, NULL, error);
+	return !leads || (explain_pending(control, error) &&
+			  store_run(control->connection, STORE_WRITE, forget_body, NULL, error));
 }

@@ -58,14 +58,15 @@ static void list_moments(const struct placement_request *request, const struct p
 	vec_sort(moments, compare_moments);
 }
 
+/* Moments from `until_ms` on are of no use to anybody. */
 static void add_edges(const struct placement_request *request, const struct placement_node *node,
-		      struct moments *moments, struct edges *edges)
+		      int64_t until_ms, struct moments *moments, struct edges *edges)
 {
 	const char *label = node->labels[request->same];
 	bool fitted = false;
 
 	list_moments(request, node, moments);
-	for (size_t i = 0; i < moments->count; i++) {
+	for (size_t i = 0; i < moments->count && moments->items[i] < until_ms; i++) {
 		struct placement_request later = *request;
 		bool fits;
 
@@ -105,10 +106,17 @@ bool placement_first_fit(const struct placement_request *request,
 	struct moments moments = {0};
 	struct tallies tallies = {0};
 	struct edges edges = {0};
+	int64_t until_ms = INT64_MAX;
 	bool found = false;
 
-	for (size_t i = 0; i < nodes_count; i++)
-		add_edges(request, &nodes[i], &moments, &edges);
+	for (size_t i = 0; i < nodes_count; i++) {
+		size_t before = edges.count;
+
+		add_edges(request, &nodes[i], until_ms, &moments, &edges);
+		/* Who needs one node only needs no later one. */
+		if (wanted == 1 && edges.count > before)
+			until_ms = edges.items[before].at_ms;
+	}
 	vec_sort(&edges, compare_edges);
 	for (size_t i = 0; i < edges.count && !found; i++) {
 		const struct edge *edge = &edges.items[i];

@@ -355,38 +355,6 @@ static void test_failed_hold_is_placed_elsewhere_or_waits(void **state)
 	assert_string_equal(world_text(reservation, "allocations.2.nodeId"), first.id);
 }
 
-/* However long it waits, it has few failures to show: a node that goes on failing is asked ever more
- * rarely.
- * proves: RES-16 */
-static void test_a_node_that_goes_on_failing_is_asked_ever_more_rarely(void **state)
-{
-	struct world *world = *state;
-	struct world_node node;
-	json_t *reservation;
-	const char *id;
-	size_t failures = 0;
-
-	world_ready(world, &node, 2);
-	reservation = world_reserve(world, 2);
-	id = world_text(reservation, "id");
-	for (int minute = 0; minute < 5 * (1 + 2 + 4 + 8 + 16); minute++) {
-		reservation = world_reservation(world, id);
-		if (str_equal(world_text(reservation, "state"), "placed")) {
-			const json_t *allocations = json_object_get(reservation, "allocations");
-
-			failures = json_array_size(allocations);
-			world_store_spec(world, &node);
-			world_failed(world, &node,
-				     world_text(json_array_get(allocations, failures - 1), "id"),
-				     "overlap");
-		}
-		database_advance(60 * 1000);
-		world_heartbeat(world, &node);
-		world_tick(world);
-	}
-	assert_int_equal(failures, 5);
-}
-
 /* proves: RES-39 RES-38 */
 static void test_bound_hold_that_fails_is_degraded_and_keeps_its_devices(void **state)
 {
@@ -777,7 +745,6 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_release_before_the_binding_waits_ten_minutes),
 		WORLD_TEST(test_old_failure_does_not_end_a_release),
 		WORLD_TEST(test_failed_hold_is_placed_elsewhere_or_waits),
-		WORLD_TEST(test_a_node_that_goes_on_failing_is_asked_ever_more_rarely),
 		WORLD_TEST(test_bound_hold_that_fails_is_degraded_and_keeps_its_devices),
 		WORLD_TEST(test_degraded_names_its_causes_in_order),
 		WORLD_TEST(test_future_booking_starts_and_ends_in_its_time),
