@@ -331,8 +331,9 @@ static uint64_t hash_address(struct MHD_Connection *connection)
 	return hash_text(text);
 }
 
-/* A key that opened lately has its own bucket; all others share their address's, so that guessing
- * keys is slow and nobody is locked out by who guesses. */
+/* A key that opened lately has its own bucket. All others are let in while their address has not
+ * shown too many that don't open: guessing is slow, and whoever comes with a good key in the first
+ * moment isn't counted among the guesses. */
 static bool may_ask(struct exchange *exchange, int64_t *ret_wait_ms)
 {
 	struct listener *listener = exchange->listener;
@@ -344,21 +345,24 @@ static bool may_ask(struct exchange *exchange, int64_t *ret_wait_ms)
 		return ratelimit_take(listener->limits, exchange->who, listener->key_rate, now,
 				      ret_wait_ms);
 	exchange->address = hash_address(exchange->connection);
-	return ratelimit_take(listener->limits, exchange->address, listener->address_rate, now,
-			      ret_wait_ms);
+	return ratelimit_may(listener->limits, exchange->address, listener->address_rate, now,
+			     ret_wait_ms);
 }
 
-static void remember_key(const struct exchange *exchange)
+/* What the answer says of the key: counts a guess, or gives the key its bucket. */
+static void note_key(const struct exchange *exchange)
 {
 	struct listener *listener = exchange->listener;
+	struct mono now = loop_now(listener->loop);
 	int64_t wait_ms;
 
-	if (ratelimit_knows(listener->limits, exchange->who))
+	if (!exchange->address)
 		return;
-	/* It was the key's call, not its address's. A full bucket has one. */
-	if (ratelimit_take(listener->limits, exchange->who, listener->key_rate,
-			   loop_now(listener->loop), &wait_ms))
-		ratelimit_give(listener->limits, exchange->address, listener->address_rate);
+	if (exchange->response.status == 401)
+		ratelimit_take(listener->limits, exchange->address, listener->address_rate, now,
+			       &wait_ms);
+	else if (exchange->who)
+		ratelimit_take(listener->limits, exchange->who, listener->key_rate, now, &wait_ms);
 }
 
 /* --- requests and answers --- */
@@ -505,10 +509,7 @@ static void on_answered(void *context, void *job)
 	}
 	if (exchange->streams && exchange->response.status == 200)
 		open_stream(exchange);
-	if (exchange->response.status == 401)
-		exchange->who = 0;
-	else if (exchange->who)
-		remember_key(exchange);
+	note_key(exchange);
 	if (exchange->response.metrics && listener->add_metrics)
 		listener->add_metrics(listener->change_arg, &exchange->response.body);
 	exchange->answered = true;

@@ -59,34 +59,47 @@ static struct bucket *place(struct ratelimit *limits, uint64_t who, struct ratel
 	return quiet;
 }
 
-bool ratelimit_take(struct ratelimit *limits, uint64_t who, struct ratelimit_rate rate,
-		    struct mono now, int64_t *ret_wait_ms)
+/* What has filled since is in it. */
+static void fill(struct bucket *bucket, struct ratelimit_rate rate, struct mono now)
 {
-	struct bucket *bucket = place(limits, who, rate, now);
-	int64_t passed_ms = mono_until(bucket->at, now), room, missing;
+	int64_t passed_ms = mono_until(bucket->at, now);
+	int64_t room = rate.burst * MILLI - bucket->left;
 
-	if (rate.per_second == 0)
-		return true;
-	room = rate.burst * MILLI - bucket->left;
 	/* Compared before it is multiplied: long quiet doesn't overflow. */
 	if (passed_ms > room / rate.per_second)
 		bucket->left += room;
 	else
 		bucket->left += passed_ms * rate.per_second;
 	bucket->at = now;
-	if (bucket->left >= MILLI) {
-		bucket->left -= MILLI;
+}
+
+static bool look(struct bucket *bucket, struct ratelimit_rate rate, struct mono now,
+		 int64_t *ret_wait_ms)
+{
+	if (rate.per_second == 0)
 		return true;
-	}
-	missing = MILLI - bucket->left;
-	*ret_wait_ms = (missing + rate.per_second - 1) / rate.per_second;
+	fill(bucket, rate, now);
+	if (bucket->left >= MILLI)
+		return true;
+	*ret_wait_ms = (MILLI - bucket->left + rate.per_second - 1) / rate.per_second;
 	return false;
 }
 
-void ratelimit_give(struct ratelimit *limits, uint64_t who, struct ratelimit_rate rate)
+bool ratelimit_take(struct ratelimit *limits, uint64_t who, struct ratelimit_rate rate,
+		    struct mono now, int64_t *ret_wait_ms)
+{
+	struct bucket *bucket = place(limits, who, rate, now);
+
+	if (!look(bucket, rate, now, ret_wait_ms))
+		return false;
+	bucket->left -= rate.per_second ? MILLI : 0;
+	return true;
+}
+
+bool ratelimit_may(struct ratelimit *limits, uint64_t who, struct ratelimit_rate rate,
+		   struct mono now, int64_t *ret_wait_ms)
 {
 	struct bucket *bucket = (struct bucket *)find(limits, who);
 
-	if (bucket && bucket->left + MILLI <= rate.burst * MILLI)
-		bucket->left += MILLI;
+	return !bucket || look(bucket, rate, now, ret_wait_ms);
 }

@@ -25,7 +25,8 @@ void ratelimit_destroy(struct ratelimit *limits); /* takes NULL */
  * is free, and nothing was taken. */
 bool ratelimit_take(struct ratelimit *limits, uint64_t who, struct ratelimit_rate rate,
 		    struct mono now, int64_t *ret_wait_ms);
-/* Gives one back that should not have been counted. */
-void ratelimit_give(struct ratelimit *limits, uint64_t who, struct ratelimit_rate rate);
+/* The same question, and nothing is taken. */
+bool ratelimit_may(struct ratelimit *limits, uint64_t who, struct ratelimit_rate rate,
+		   struct mono now, int64_t *ret_wait_ms);
 /* Is `who` in the table? */
 bool ratelimit_knows(const struct ratelimit *limits, uint64_t who);

@@ -369,6 +369,43 @@ static void test_audit_is_narrowed_paged_and_forgotten(void **state)
 	assert_int_equal(count(audit(world, (struct control_call){.limit = "1"})), 0);
 }
 
+/* --- events --- */
+
+static int64_t first_event(struct world *world, int64_t *ret_next)
+{
+	struct control_call call = {.principal = &world->operator, .after = "0" };
+	CLEANUP(json) json_t *answer = NULL;
+	struct error error;
+
+	expect_ok(world_ask(world, control_event_list, &call, &answer, &error), &error);
+	*ret_next = world_int(answer, "next");
+	return world_has(answer, "items.0") ? world_int(answer, "items.0.seq") : 0;
+}
+
+/* proves: OBS-23 */
+static void test_events_are_kept_seven_days(void **state)
+{
+	struct world *world = *state;
+	int64_t next, later, end;
+	struct error error;
+
+	world_reserve(world, 1);
+	assert_int_equal(first_event(world, &next), 1);
+	for (int day = 0; day < 6; day++)
+		database_advance(DAY_MS);
+	world_tick(world);
+	assert_int_equal(first_event(world, &next), 1);
+	database_advance(2 * DAY_MS);
+	world_tick(world);
+	assert_int_not_equal(first_event(world, &later), 1);
+	/* Numbers go on. */
+	assert_true(later >= next);
+	expect_ok(control_event_end(&world->control, &end, &error), &error);
+	assert_int_equal(end, later);
+	world_reserve(world, 1);
+	assert_true(first_event(world, &later) > next);
+}
+
 /* --- the document --- */
 
 /* The id that a path of this prefix can have here. */
@@ -484,6 +521,7 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_audit_tells_who_changed_what),
 		WORLD_TEST(test_each_change_leaves_hashes),
 		WORLD_TEST(test_audit_is_narrowed_paged_and_forgotten),
+		WORLD_TEST(test_events_are_kept_seven_days),
 		WORLD_TEST(test_bodies_are_read_as_the_document_says),
 	};
 

@@ -19,11 +19,14 @@ static void test_burst_then_rate(void **state)
 	assert_true(ratelimit_knows(limits, 7));
 	assert_false(ratelimit_take(limits, 7, rate, now, &wait_ms));
 	assert_int_equal(wait_ms, 100);
-	ratelimit_give(limits, 7, rate);
+	assert_false(ratelimit_may(limits, 7, rate, now, &wait_ms));
+	assert_true(ratelimit_may(limits, 7, rate, mono_after(now, 100), &wait_ms));
+	assert_true(ratelimit_may(limits, 7, rate, mono_after(now, 100), &wait_ms));
+	now = mono_after(now, 100);
 	assert_true(ratelimit_take(limits, 7, rate, now, &wait_ms));
 	assert_false(ratelimit_take(limits, 7, rate, now, &wait_ms));
-	/* Others have their own, and no more than full. */
-	ratelimit_give(limits, 9, rate);
+	/* Others have their own; who only asks is not remembered. */
+	assert_true(ratelimit_may(limits, 9, rate, now, &wait_ms));
 	assert_false(ratelimit_knows(limits, 9));
 	assert_true(ratelimit_take(limits, 8, rate, now, &wait_ms));
 	now = mono_after(now, 99);
