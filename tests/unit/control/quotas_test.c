@@ -157,7 +157,7 @@ static void test_hours_of_each_month_count_what_was_used_and_what_is_claimed(voi
 	assert_non_null(strstr(world_text(answer, "reasons.0.message"), "2027-02"));
 }
 
-/* proves: RES-40 */
+/* proves: ADM-3 */
 static void test_quota_comes_back_once_when_a_node_is_lost(void **state)
 {
 	struct world *world = *state;
