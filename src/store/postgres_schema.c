@@ -444,6 +444,7 @@ static const char *const VERSION_7[] = {
 /* clang-format on */
 
 const struct store_migration store_postgres_migrations[STORE_MIGRATIONS] = {
-	{"first", VERSION_1},   {"streams", VERSION_2}, {"api", VERSION_3},     {"reservations", VERSION_4},
-	{"money", VERSION_5}, {"secrets", VERSION_6}, {"running", VERSION_7},
+	{"first", VERSION_1},        {"streams", VERSION_2}, {"api", VERSION_3},
+	{"reservations", VERSION_4}, {"money", VERSION_5},   {"secrets", VERSION_6},
+	{"running", VERSION_7},
 };
