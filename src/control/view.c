@@ -159,12 +159,31 @@ static size_t *count_by_node(const struct view *view, const struct store_rows *r
 	return counts;
 }
 
+/* Devices have an order of their own, so that a choice among them is always the same. It is made
+ * here: to the database a pool's rows are one large heap to sort. */
+static int compare_gpus(const void *a, const void *b)
+{
+	return strcmp(((const struct placement_gpu *)a)->uuid,
+		      ((const struct placement_gpu *)b)->uuid);
+}
+
+static int compare_atoms(const void *a, const void *b)
+{
+	const struct placement_atom *left = a, *right = b;
+
+	if (left->gpu != right->gpu)
+		return left->gpu < right->gpu ? -1 : 1;
+	if (left->leaf_lo != right->leaf_lo)
+		return left->leaf_lo < right->leaf_lo ? -1 : 1;
+	return strcmp(left->atom, right->atom);
+}
+
 static bool load_gpus(const struct load *load, struct error *error)
 {
 	static const char *const sql[] =
 		BY_SCOPE("SELECT g.node, g.uuid, g.model, g.healthy, g.numa FROM gpus g JOIN nodes "
 			 "n ON n.id = g.node",
-			 " ORDER BY g.node, g.uuid");
+			 "");
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	CLEANUP(free) size_t *counts = NULL;
 	struct view *view = load->view;
@@ -186,6 +205,9 @@ static bool load_gpus(const struct load *load, struct error *error)
 		gpu.model = arena_strdup(&view->arena, store_get_text(&rows, i, 2));
 		((struct placement_gpu *)node->gpus)[node->gpus_count++] = gpu;
 	}
+	for (size_t i = 0; i < view->count; i++)
+		qsort((void *)view->nodes[i].gpus, view->nodes[i].gpus_count,
+		      sizeof *view->nodes[i].gpus, compare_gpus);
 	return true;
 }
 
@@ -204,7 +226,7 @@ static bool load_atoms(const struct load *load, struct error *error)
 	static const char *const sql[] = BY_SCOPE(
 		"SELECT a.node, a.atom, a.class, a.profile, a.gpu, a.visible_device, a.leaf_lo, "
 		"a.leaf_hi, a.healthy FROM atoms a JOIN nodes n ON n.id = a.node",
-		" ORDER BY a.node, a.gpu, a.leaf_lo, a.atom");
+		"");
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	CLEANUP(free) size_t *counts = NULL;
 	struct view *view = load->view;
@@ -232,6 +254,9 @@ static bool load_atoms(const struct load *load, struct error *error)
 		atom.visible_device = arena_strdup(&view->arena, store_get_text(&rows, i, 5));
 		((struct placement_atom *)node->atoms)[node->atoms_count++] = atom;
 	}
+	for (size_t i = 0; i < view->count; i++)
+		qsort((void *)view->nodes[i].atoms, view->nodes[i].atoms_count,
+		      sizeof *view->nodes[i].atoms, compare_atoms);
 	return true;
 }
 
@@ -255,11 +280,10 @@ static bool load_busy(const struct load *load, struct error *error)
 	"JOIN allocation_devices d ON d.allocation = a.id "                                        \
 	"JOIN atoms t ON t.node = a.node AND t.atom = d.atom"
 #define RESTS                                                                                      \
-	" AND a.state = 'failed' AND a.released_ms > $2 AND a.end_reason <> 'resources-exhausted'" \
-	" ORDER BY 1, 2, 5"
+	" AND a.state = 'failed' AND a.released_ms > $2 AND a.end_reason <> 'resources-exhausted'"
 	static const char *const sql[] = {
-		[SCOPE_POOL] = BOOKED " WHERE n.pool = $1 UNION ALL " RESTING
-				      " WHERE n.pool = $1" RESTS,
+		[SCOPE_POOL] =
+			BOOKED " WHERE n.pool = $1 UNION ALL " RESTING " WHERE n.pool = $1" RESTS,
 		[SCOPE_NODE] =
 			BOOKED " WHERE n.id = $1 UNION ALL " RESTING " WHERE n.id = $1" RESTS,
 	};
@@ -299,7 +323,7 @@ static bool load_uses(const struct load *load, struct error *error)
 	static const char *const sql[] = BY_SCOPE(
 		"SELECT a.node, a.vcpus, a.memory_bytes, a.from_ms, a.to_ms, a.state FROM nodes n "
 		"JOIN allocations a ON a.node = n.id",
-		" AND a.state IN ('placed', 'bound', 'releasing') ORDER BY a.node");
+		" AND a.state IN ('placed', 'bound', 'releasing')");
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	CLEANUP(free) size_t *counts = NULL;
 	struct view *view = load->view;
