@@ -2,7 +2,7 @@
  * load --program BETTER-COMPUTE --nodes N --seconds S --dir DIR [--database URL] [--workers N]
  *
  * One control plane, N machines with 8 GPUs each on real TLS streams, and clients of its API. Prints
- * one row of Markdown a run; bench/load/run has the table's head. DIR must be empty or absent.
+ * a line a phase: calls as p50 / p99 in ms, in the order of clients.h. DIR must be empty or absent.
  */
 #include "control/control.h"
 #include "load/clients.h"
