@@ -5,6 +5,7 @@
 #include "control/core/label.h"
 #include "control/core/node_conditions.h"
 #include "control/placing.h"
+#include "control/room.h"
 #include "control/thing.h"
 
 #include <stdio.h>
@@ -468,7 +469,7 @@ static bool declare_lost(struct store_connection *db, struct node *node, struct 
 	CLEANUP(store_rows) struct store_rows rows = {0};
 
 	/* First the state: what is placed again must not come back here. */
-	if (!node_set_state(db, node, "lost", error) ||
+	if (!node_set_state(db, node, "lost", error) || !room_refresh(db, node->id, error) ||
 	    !live_allocations(db, node->id, &rows, error))
 		return false;
 	for (size_t i = 0; i < rows.count; i++) {
@@ -494,7 +495,7 @@ static bool retire(struct store_connection *db, struct node *node, struct error 
 		return error_hint(error, "Release its reservations first, or declare it lost with "
 					 "{\"lost\":true} when the machine is gone.");
 	}
-	return node_set_state(db, node, "retired", error);
+	return node_set_state(db, node, "retired", error) && room_refresh(db, node->id, error);
 }
 
 static bool read_lost(const json_t *json, bool *ret_lost, struct error *error)

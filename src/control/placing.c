@@ -131,7 +131,8 @@ static bool plan_gangs(struct store_connection *db, const struct pool *pool,
 		       struct placing_choice *choice, struct error *error)
 {
 	placing_choice_deinit(choice);
-	if (!view_load_pool(db, pool->id, turn->reservation, &choice->view, error))
+	/* Which nodes refused who asks says nothing about the gangs. */
+	if (!view_load_pool(db, pool->id, NULL, &choice->view, error))
 		return false;
 	choice->waits = mem_alloc((gangs->count + 1) * sizeof *choice->waits);
 	choice->gangs = mem_alloc((gangs->count + 1) * sizeof *choice->gangs);
@@ -139,7 +140,7 @@ static bool plan_gangs(struct store_connection *db, const struct pool *pool,
 		if (!plan_gang(db, pool, store_get_text(gangs, i, 0), choice, error))
 			return false;
 	}
-	return true;
+	return view_load_refusals(db, turn->reservation, &choice->view, error);
 }
 
 bool placing_plan(struct store_connection *db, const struct pool *pool,
@@ -184,7 +185,8 @@ bool placing_choose(struct store_connection *db, const struct pool *pool,
 		    struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows gangs = {0};
-	bool found = false, alone;
+	enum room_result result = ROOM_UNSURE;
+	bool alone;
 
 	apply_pool(pool, request);
 	placing_choice_deinit(ret_choice);
@@ -192,10 +194,10 @@ bool placing_choose(struct store_connection *db, const struct pool *pool,
 		return false;
 	alone = gangs.count == 0 && request->nodes <= 1 && request->same == PLACEMENT_SAME_NOTHING;
 	if (alone && !room_search(db, pool->id, request, turn->reservation, &ret_choice->view,
-				  &ret_choice->answer, &found, error))
+				  &ret_choice->answer, &result, error))
 		return false;
-	ret_choice->explained = found;
-	if (found || (alone && depth == PLACING_FITS))
+	ret_choice->explained = result == ROOM_FITS;
+	if (result == ROOM_FITS || (result == ROOM_FULL && depth == PLACING_FITS))
 		return true;
 	if (!alone || depth == PLACING_TIMES || request->needs_count > 1)
 		return choose_among_all(db, pool, turn, &gangs, request, ret_choice, error);

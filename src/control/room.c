@@ -2,6 +2,7 @@
 
 #include "base/vec.h"
 #include "control/core/node_conditions.h"
+#include "control/nodes.h"
 #include "control/pools.h"
 
 #include <limits.h>
@@ -80,7 +81,8 @@ bool room_refresh(struct store_connection *db, const char *node, struct error *e
 		return false;
 	/* A node that is lost or retired is asked for nothing. */
 	if (rows.count == 0 || view.count == 0)
-		return true;
+		return store_exec(db, "DELETE FROM node_room WHERE node = $1",
+				  STORE_PARAMS(store_text(node)), error);
 	str_copy(pool.id, sizeof pool.id, store_get_text(&rows, 0, 0));
 	str_copy(pool.gpu_model, sizeof pool.gpu_model, store_get_text(&rows, 0, 1));
 	return put_rows(db, &view.nodes[0], &pool, error) &&
@@ -233,7 +235,8 @@ static bool next_level(const struct search *search, int64_t from, bool downwards
 	return true;
 }
 
-/* Nodes of one level, in order of id, whose bookings reach outside of these moments. */
+/* Nodes of one level, in order of id, whose bookings reach outside of these moments. Those that
+ * placement would turn away unseen are no use to look at, and may be many. */
 static bool walk_level(struct search *search, int64_t idle, int64_t ends_by_ms, int64_t begins_ms,
 		       struct error *error)
 {
@@ -250,13 +253,17 @@ static bool walk_level(struct search *search, int64_t idle, int64_t ends_by_ms, 
 			    "node_streams s ON s.node = r.node WHERE r.pool = $1 AND r.class = $2 "
 			    "AND r.profile = $3 AND r.idle = $4 AND r.node > $5 AND "
 			    "(r.first_end_ms <= $6 OR r.last_from_ms >= $7) AND n.state = 'ready' "
-			    "AND s.connected = 1 AND s.seen_ms > $8 ORDER BY r.node LIMIT $9",
-			    STORE_PARAMS(store_text(search->pool), store_text(search->class),
-					 store_text(search->profile), store_int(idle),
-					 store_text(after), store_int(ends_by_ms),
-					 store_int(begins_ms),
-					 store_int(store_now(search->db).ms - NODE_UNREACHABLE_MS),
-					 store_int(chunk)),
+			    "AND s.connected = 1 AND s.seen_ms > $8 AND n.trust <> $9 AND ($10 = 1 "
+			    "OR NOT EXISTS (SELECT 1 FROM node_labels l WHERE l.node = r.node AND "
+			    "l.name = '" NODE_LABEL_CAPACITY "' AND l.value = 'spot' AND l.system "
+			    "= 1)) ORDER BY r.node LIMIT $11",
+			    STORE_PARAMS(
+				    store_text(search->pool), store_text(search->class),
+				    store_text(search->profile), store_int(idle), store_text(after),
+				    store_int(ends_by_ms), store_int(begins_ms),
+				    store_int(store_now(search->db).ms - NODE_UNREACHABLE_MS),
+				    store_text(control_trust_name(CONTROL_TRUST_TENANT_CONTROLLED)),
+				    store_int(search->request->spot), store_int(chunk)),
 			    &rows, error))
 			return false;
 		for (size_t i = 0; i < rows.count && !is_over(search); i++) {
@@ -365,7 +372,7 @@ static bool walk_reaching(struct search *search, struct error *error)
 
 bool room_search(struct store_connection *db, const char *pool,
 		 const struct placement_request *request, const char *reservation,
-		 struct view *view, struct placement_answer *answer, bool *ret_found,
+		 struct view *view, struct placement_answer *answer, enum room_result *ret_result,
 		 struct error *error)
 {
 	const struct placement_need *need = &request->needs[0];
@@ -386,6 +393,8 @@ bool room_search(struct store_connection *db, const char *pool,
 	if (request->spread ? !walk_idle_enough(&search, error) || !walk_reaching(&search, error)
 			    : !walk_reaching(&search, error) || !walk_idle_enough(&search, error))
 		return false;
-	*ret_found = search.found;
+	*ret_result = search.found                    ? ROOM_FITS
+		      : search.looks < ROOM_MAX_LOOKS ? ROOM_FULL
+						      : ROOM_UNSURE;
 	return true;
 }

@@ -351,20 +351,21 @@ static bool load_uses(const struct load *load, struct error *error)
 }
 
 /* Nodes that failed this reservation are left alone for a while, the longer the more often. */
-static bool load_refusals(const struct load *load, const char *reservation, struct error *error)
+bool view_load_refusals(struct store_connection *db, const char *reservation, struct view *view,
+			struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
-	int64_t now_ms = store_now(load->db).ms;
+	int64_t now_ms = store_now(db).ms;
 
 	if (!reservation)
 		return true;
-	if (!store_query(load->db,
+	if (!store_query(db,
 			 "SELECT node, count(*), max(released_ms) FROM allocations WHERE "
 			 "reservation = $1 AND state = 'failed' GROUP BY node",
 			 STORE_PARAMS(store_text(reservation)), &rows, error))
 		return false;
 	for (size_t i = 0; i < rows.count; i++) {
-		struct placement_node *node = view_find(load->view, store_get_text(&rows, i, 0));
+		struct placement_node *node = view_find(view, store_get_text(&rows, i, 0));
 
 		if (node)
 			node->refused =
@@ -379,7 +380,7 @@ static bool load_heads(const struct load *load, const char *reservation, struct 
 	return load_nodes(load, error) &&
 	       (load->view->count == 0 ||
 		(load_conditions(load, error) && load_labels(load, error) &&
-		 load_refusals(load, reservation, error)));
+		 view_load_refusals(load->db, reservation, load->view, error)));
 }
 
 static bool load_devices(const struct load *load, struct error *error)

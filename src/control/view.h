@@ -30,6 +30,9 @@ MUST_CHECK bool view_load_heads(struct store_connection *db, const char *pool,
 /* And that of one of them. */
 MUST_CHECK bool view_load_devices(struct store_connection *db, struct view *view,
 				  struct placement_node *node, struct error *error);
+/* Marks the nodes that failed this reservation lately; NULL: none. */
+MUST_CHECK bool view_load_refusals(struct store_connection *db, const char *reservation,
+				   struct view *view, struct error *error);
 void view_deinit(struct view *view);
 
 /* Marks what a reservation that waits will take, as if it were booked from `from_ms` on. */

@@ -1,6 +1,8 @@
 /* Gangs on real rows: whole or not at all, in the order they came. */
 #include "unit/control/world.h"
 
+#include "control/core/reservation.h"
+
 #include "base/vec.h"
 #include "control/core/timestamp.h"
 #include "lib/seed.h"
@@ -721,6 +723,38 @@ static void test_random_schedules_keep_to_the_order_and_to_whole_gangs(void **st
 	vec_deinit(&schedule.stays);
 }
 
+/* A node that failed one that came later is none the worse for the gang that waits for it.
+ * proves: GANG-10 */
+static void test_what_a_later_one_was_refused_still_waits_for_the_gang(void **state)
+{
+	struct world *world = *state;
+	struct world_node nodes[2];
+	struct world_node *first;
+	json_t *running[2], *gang, *later;
+
+	for (size_t i = 0; i < 2; i++)
+		world_ready(world, &nodes[i], 1);
+	for (size_t i = 0; i < 2; i++)
+		running[i] = reserve_for(world, 1, "10h");
+	first = node_of(nodes, 2, world_text(running[0], "allocations.0.nodeId"));
+	gang = reserve_gang(world, 2, 1, "1h", "");
+	database_advance(1);
+	world_call(world, control_reservation_release, world_text(running[0], "id"), NULL);
+	later = reserve_for(world, 1, "30m");
+	assert_string_equal(world_text(later, "allocations.0.nodeId"), first->id);
+	world_store_spec(world, first);
+	world_failed(world, first, world_text(later, "allocations.0.id"), "overlap");
+	/* The gang could have both nodes as soon as the device has rested. */
+	world_call(world, control_reservation_release, world_text(running[1], "id"), NULL);
+	world_tick(world);
+	assert_string_equal(state_of(world, later), "pending");
+	database_advance(ALLOCATION_REST_MS);
+	for (size_t i = 0; i < 2; i++)
+		world_heartbeat(world, &nodes[i]);
+	world_tick(world);
+	assert_string_equal(state_of(world, gang), "placed");
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -733,6 +767,7 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_a_label_with_a_capability_s_name_is_no_capability),
 		WORLD_TEST(test_nothing_goes_on_for_a_reservation_that_is_over),
 		WORLD_TEST(test_random_schedules_keep_to_the_order_and_to_whole_gangs),
+		WORLD_TEST(test_what_a_later_one_was_refused_still_waits_for_the_gang),
 	};
 
 	return database_main(argc, argv, tests, ARRAY_SIZE(tests));

@@ -1,6 +1,8 @@
 /* Reservations that wait, and nodes that refuse them. */
 #include "unit/control/world.h"
 
+#include "control/room.h"
+
 #define MINUTE_MS ((int64_t)60 * 1000)
 
 static const char *state_of(struct world *world, const char *id)
@@ -93,12 +95,38 @@ static void test_a_share_that_was_refused_rests_no_device(void **state)
 	assert_string_equal(world_text(world_reserve(world, 2), "state"), "placed");
 }
 
+/* A search looks at 64 nodes; who waits is placed also when the one that is free comes behind more
+ * of those that take no work.
+ * proves: RES-10 RES-52 */
+static void test_who_waits_is_placed_behind_many_that_take_no_work(void **state)
+{
+	const struct control_condition exposed = {"ForeignGpuExposure", "Exposed", "", {0}};
+	struct world *world = *state;
+	struct world_node node;
+	const char *first, *waiting;
+
+	for (int i = 0; i < ROOM_MAX_LOOKS + 2; i++) {
+		world_ready(world, &node, 1);
+		world_conditions(world, &node, &exposed, 1);
+	}
+	database_advance(1);
+	world_ready(world, &node, 1);
+	first = world_text(world_reserve(world, 1), "id");
+	assert_string_equal(state_of(world, first), "placed");
+	waiting = world_text(world_reserve(world, 1), "id");
+	assert_string_equal(state_of(world, waiting), "pending");
+	world_call(world, control_reservation_release, first, NULL);
+	world_tick(world);
+	assert_string_equal(state_of(world, waiting), "placed");
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		WORLD_TEST(test_a_node_that_refuses_is_asked_ever_less_often),
 		WORLD_TEST(test_devices_that_failed_rest),
 		WORLD_TEST(test_a_share_that_was_refused_rests_no_device),
+		WORLD_TEST(test_who_waits_is_placed_behind_many_that_take_no_work),
 	};
 
 	return database_main(argc, argv, tests, ARRAY_SIZE(tests));
