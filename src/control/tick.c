@@ -6,6 +6,7 @@
 #include "control/placing.h"
 #include "control/room.h"
 #include "sys/log.h"
+#include "sys/random.h"
 
 /* How long what nobody needs any more is kept. */
 #define DAY_MS              ((int64_t)24 * 60 * 60 * 1000)
@@ -14,6 +15,7 @@
 #define FAILED_KEPT_MS      (30 * DAY_MS) /* allocations that were never bound */
 #define AUDIT_KEPT_MS       (400 * DAY_MS)
 #define IDEMPOTENCY_KEPT_MS (7 * DAY_MS)
+#define MAX_LISTED_A_PASS   100000
 #define MAX_ITEMS_A_PASS    1000
 /* To say why a reservation still waits takes a look at every node of its pool: the first of those
  * that wait are told anew in every pass, in a transaction that keeps nobody waiting. */
@@ -58,15 +60,29 @@ static bool step_body(struct store_connection *db, void *argument, struct error 
 	return !work->leads || work->pass->step(db, work->id, error);
 }
 
+/* When there are more than a pass takes: the first half of what it takes, then others from anywhere
+ * behind (`start`), so that nothing waits for ever behind what can't be helped. */
+static size_t choose_row(size_t index, size_t count, size_t start)
+{
+	const size_t first = MAX_ITEMS_A_PASS / 2;
+
+	return count <= MAX_ITEMS_A_PASS || index < first
+		       ? index
+		       : first + (start + index - first) % (count - first);
+}
+
 /* *leads becomes false when another replica does. */
 static bool run_pass(struct control *control, const struct pass *pass, int64_t fence, bool *leads,
 		     struct error *error)
 {
-	struct ids_work ids = {.sql = pass->sql, .limit = MAX_ITEMS_A_PASS};
+	struct ids_work ids = {.sql = pass->sql, .limit = MAX_LISTED_A_PASS};
 	bool done = store_run(control->connection, STORE_READ, ids_body, &ids, error);
+	size_t count = ids.rows.count;
+	size_t start = count > MAX_ITEMS_A_PASS ? random_below(count) : 0;
 
-	for (size_t i = 0; done && *leads && i < ids.rows.count; i++) {
-		struct step_work work = {pass, store_get_text(&ids.rows, i, 0), fence, true};
+	for (size_t i = 0; done && *leads && i < count && i < MAX_ITEMS_A_PASS; i++) {
+		size_t row = choose_row(i, count, start);
+		struct step_work work = {pass, store_get_text(&ids.rows, row, 0), fence, true};
 		struct error failed;
 
 		if (!store_run(control->connection, STORE_WRITE, step_body, &work, &failed)) {
@@ -261,9 +277,15 @@ static bool explain_pending(struct control *control, struct error *error)
 	for (size_t i = 0; done && i < ids.rows.count; i++) {
 		struct explain_work work = {.id = store_get_text(&ids.rows, i, 0)};
 
-		done = store_run(control->connection, STORE_READ, explain_body, &work, error) &&
-		       (!work.reasons ||
-			store_run(control->connection, STORE_WRITE, note_body, &work, error));
+		struct error failed;
+
+		if (!store_run(control->connection, STORE_READ, explain_body, &work, &failed) ||
+		    (work.reasons &&
+		     !store_run(control->connection, STORE_WRITE, note_body, &work, &failed))) {
+			error_wrap(&failed, "'%s'", work.id);
+			log_failure(LOG_ERROR, "explanation-failed", &failed,
+				    "the next pass tries again");
+		}
 		json_decref(work.reasons);
 	}
 	store_rows_deinit(&ids.rows);
@@ -291,12 +313,13 @@ static bool forget_body(struct store_connection *db, void *argument, struct erro
 			  STORE_PARAMS(store_int(now_ms - FAILED_KEPT_MS)), error) &&
 	       store_exec(db, "DELETE FROM allocations WHERE state = 'failed' AND released_ms < $1",
 			  STORE_PARAMS(store_int(now_ms - FAILED_KEPT_MS)), error) &&
-	       store_exec(db,
-			  "DELETE FROM idempotency WHERE created_ms < $1 AND (object IN (SELECT id "
-			  "FROM reservations WHERE state NOT IN ('pending', 'placed', 'active', "
-			  "'releasing')) OR object IN (SELECT id FROM join_tokens WHERE expires_ms "
-			  "< $1))",
-			  STORE_PARAMS(store_int(now_ms - IDEMPOTENCY_KEPT_MS)), error);
+	       store_exec(
+		       db,
+		       "DELETE FROM idempotency WHERE created_ms < $1 AND (EXISTS (SELECT 1 FROM "
+		       "reservations r WHERE r.id = idempotency.object AND r.state NOT IN "
+		       "('pending', 'placed', 'active', 'releasing')) OR EXISTS (SELECT 1 FROM "
+		       "join_tokens t WHERE t.id = idempotency.object AND t.expires_ms < $1))",
+		       STORE_PARAMS(store_int(now_ms - IDEMPOTENCY_KEPT_MS)), error);
 }
 
 bool control_tick(struct control *control, struct error *error)
