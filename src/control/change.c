@@ -59,7 +59,49 @@ static bool check_length(int64_t length_ms, const char *field, struct error *err
 	return true;
 }
 
+/* --- quotas --- */
+
+/* `asked`: the time, and who asks and how; the rest is the reservation's. */
+static bool check_quota(struct store_connection *db, const struct changing *changing,
+			struct quota_question asked, struct error *error)
+{
+	CLEANUP(json_ref) json_t *reasons = json_array();
+	struct placement_need needs[RESERVE_MAX_NEEDS];
+	const char *message;
+	bool within;
+
+	asked.tenant = changing->tenant;
+	asked.pool = changing->pool;
+	asked.needs = needs;
+	asked.copies = changing->gang_nodes > 1 ? changing->gang_nodes : 1;
+	if (!reserve_needs_unpack(changing->devices, needs, &asked.needs_count))
+		return error_set(error, ERROR_INTERNAL, "reservation '%s': devices as stored",
+				 changing->id);
+	if (!quota_check(db, &asked, reasons, &within, error))
+		return false;
+	message = json_string_value(json_object_get(json_array_get(reasons, 0), "message"));
+	return within || error_set(error, ERROR_RESOURCES_EXHAUSTED,
+				   "reservation '%s' can't be changed so: %s", changing->id,
+				   message ? message : "a quota is used up");
+}
+
 /* --- one that waits --- */
+
+/* What would be denied as a new one is refused as a change: what was accepted goes on waiting. */
+static bool check_waiting_quota(struct store_connection *db, const struct changing *changing,
+				struct error *error)
+{
+	int64_t now_ms = store_now(db).ms;
+	int64_t start_ms = changing->start_ms ? changing->start_ms : now_ms;
+
+	return check_quota(db, changing,
+			   (struct quota_question){
+				   .from_ms = start_ms > now_ms ? start_ms : now_ms,
+				   .to_ms = start_ms + changing->duration_ms,
+				   .reservation = changing->id,
+			   },
+			   error);
+}
 
 static bool change_pending(struct store_connection *db, struct changing *changing,
 			   const struct reserve_change *change, struct error *error)
@@ -81,7 +123,8 @@ static bool change_pending(struct store_connection *db, struct changing *changin
 		if (!check_length(changing->duration_ms, "endAt", error))
 			return false;
 	}
-	return store_exec(db,
+	return check_waiting_quota(db, changing, error) &&
+	       store_exec(db,
 			  "UPDATE reservations SET duration_ms = $2, start_ms = $3 WHERE id = $1",
 			  STORE_PARAMS(store_text(changing->id), store_int(changing->duration_ms),
 				       changing->start_ms ? store_int(changing->start_ms)
@@ -172,35 +215,6 @@ static bool check_gangs(struct store_connection *db, const struct changing *chan
 	return true;
 }
 
-static bool check_quota(struct store_connection *db, const struct changing *changing,
-			int64_t end_ms, struct error *error)
-{
-	CLEANUP(json_ref) json_t *reasons = json_array();
-	struct placement_need needs[RESERVE_MAX_NEEDS];
-	struct quota_question question = {
-		.tenant = changing->tenant,
-		.pool = changing->pool,
-		.needs = needs,
-		.copies = changing->gang_nodes > 1 ? changing->gang_nodes : 1,
-		.from_ms = changing->from_ms,
-		.to_ms = end_ms,
-		.reservation = changing->id,
-		.placing = true,
-	};
-	const char *message;
-	bool within;
-
-	if (!reserve_needs_unpack(changing->devices, needs, &question.needs_count))
-		return error_set(error, ERROR_INTERNAL, "reservation '%s': devices as stored",
-				 changing->id);
-	if (!quota_check(db, &question, reasons, &within, error))
-		return false;
-	message = json_string_value(json_object_get(json_array_get(reasons, 0), "message"));
-	return within ||
-	       error_set(error, ERROR_RESOURCES_EXHAUSTED, "reservation '%s' can't go on: %s",
-			 changing->id, message ? message : "a quota is used up");
-}
-
 /* --- and what is written --- */
 
 static bool move_end(struct store_connection *db, const char *allocation, int64_t end_ms,
@@ -224,6 +238,19 @@ static bool move_end(struct store_connection *db, const char *allocation, int64_
 	       (now.assigned_generation == 0 || spec_changed(db, now.node, &generation, error));
 }
 
+/* What it has already counts among what is used; only what comes to it is asked for. */
+static bool check_added_quota(struct store_connection *db, const struct changing *changing,
+			      int64_t end_ms, struct error *error)
+{
+	return check_quota(db, changing,
+			   (struct quota_question){
+				   .from_ms = changing->end_ms,
+				   .to_ms = end_ms,
+				   .placing = true,
+			   },
+			   error);
+}
+
 static bool change_placed(struct store_connection *db, const struct changing *changing,
 			  const struct reserve_change *change, struct error *error)
 {
@@ -243,7 +270,7 @@ static bool change_placed(struct store_connection *db, const struct changing *ch
 	if (end_ms > changing->end_ms && (!check_devices(db, changing, end_ms, error) ||
 					  !check_hosts(db, changing, end_ms, error) ||
 					  !check_gangs(db, changing, end_ms, error) ||
-					  !check_quota(db, changing, end_ms, error)))
+					  !check_added_quota(db, changing, end_ms, error)))
 		return false;
 	if (end_ms == changing->end_ms)
 		return true;

@@ -322,6 +322,47 @@ static void test_many_at_once_get_exactly_the_quota(void **state)
 	assert_int_equal(placed, LIMIT);
 }
 
+/* Months that are over are what they were: an extension is judged by what it adds, wherever that is.
+ * proves: ADM-3 */
+static void test_an_extension_is_judged_by_what_it_adds(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	const char *quota, *id;
+
+	world_ready(world, &node, 1);
+	quota = world_text(make_quota(world, "\"gpuHoursPerMonth\":1000"), "id");
+	/* 400 hours of it lie in January, 80 in February. */
+	id = world_text(reserve(world, "gpu", 1, "\"duration\":\"480h\""), "id");
+	world_bind(world, &node, world_text(world_reservation(world, id), "allocations.0.id"));
+	database_advance(18 * 24 * HOUR_MS);
+	world_heartbeat(world, &node);
+	world_call(world, control_quota_patch, quota, "{\"gpuHoursPerMonth\":100}");
+	world_refused(world, control_reservation_patch, id, ERROR_RESOURCES_EXHAUSTED,
+		      "allows 100 GPU-hours in 2027-02: 80.0 are used or claimed and 21.0 more",
+		      "{\"duration\":\"501h\"}");
+	world_call(world, control_reservation_patch, id, "{\"duration\":\"500h\"}");
+}
+
+/* What was accepted isn't lost by asking for more.
+ * proves: ADM-3 */
+static void test_a_change_over_the_quota_leaves_it_waiting(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	const char *id;
+
+	world_ready(world, &node, 1);
+	make_quota(world, "\"gpuHoursPerMonth\":20");
+	reserve(world, "gpu", 1, "\"duration\":\"5h\"");
+	id = world_text(reserve(world, "gpu", 1, "\"duration\":\"5h\""), "id");
+	world_refused(world, control_reservation_patch, id, ERROR_RESOURCES_EXHAUSTED,
+		      "5.0 are used or claimed and 16.0 more", "{\"duration\":\"16h\"}");
+	assert_string_equal(world_text(world_reservation(world, id), "state"), "pending");
+	world_call(world, control_reservation_patch, id, "{\"duration\":\"15h\"}");
+	assert_string_equal(world_text(world_reservation(world, id), "state"), "pending");
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -332,6 +373,8 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_what_waits_keeps_its_claim),
 		WORLD_TEST(test_quotas_are_the_operators_to_change),
 		WORLD_TEST(test_many_at_once_get_exactly_the_quota),
+		WORLD_TEST(test_an_extension_is_judged_by_what_it_adds),
+		WORLD_TEST(test_a_change_over_the_quota_leaves_it_waiting),
 	};
 
 	return database_main(argc, argv, tests, ARRAY_SIZE(tests));
