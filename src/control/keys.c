@@ -2,6 +2,7 @@
 
 #include "base/duration.h"
 #include "control/core/body.h"
+#include "control/tenants.h"
 
 static const char *const ROLES[] = {"viewer", "user", "owner", "operator", NULL};
 
@@ -115,17 +116,6 @@ static bool check_live(const struct store_rows *key, struct error *error)
 			 store_get_text(key, 0, 0));
 }
 
-static bool check_tenant_exists(struct store_connection *db, const char *tenant,
-				struct error *error)
-{
-	CLEANUP(store_rows) struct store_rows rows = {0};
-
-	if (!store_query(db, "SELECT 1 FROM tenants WHERE id = $1",
-			 STORE_PARAMS(store_text(tenant)), &rows, error))
-		return false;
-	return rows.count == 1 || work_not_found(error, "tenant", tenant);
-}
-
 /* --- calls --- */
 
 static bool key_create(struct store_connection *db, const struct control_call *call,
@@ -146,7 +136,7 @@ static bool key_create(struct store_connection *db, const struct control_call *c
 	if (!access_reaches(call->principal, tenant))
 		return work_not_found(error, "tenant", tenant);
 	if (!check_role(call, ROLES[role], "make", error) ||
-	    !check_tenant_exists(db, tenant, error) ||
+	    !tenant_check_active(db, tenant, error) ||
 	    !key_insert(db, tenant, ROLES[role], name, id, text, error) ||
 	    !work_audit(db, call->principal, ACCESS_KEYS_CREATE, tenant, id,
 			json_pack("{s:s}", "role", ROLES[role]), error) ||

@@ -6,6 +6,7 @@
 #include "control/core/quotas.h"
 #include "control/core/reserve_request.h"
 #include "control/core/timestamp.h"
+#include "control/tenants.h"
 
 #include <inttypes.h>
 
@@ -411,7 +412,7 @@ static bool quota_create(struct store_connection *db, const struct control_call 
 	if (id[0] != '\0')
 		return answer_quota(db, call, id, ret_answer, error);
 	work_new_id(db, "quo", id);
-	return check_new(db, &asked, error) &&
+	return tenant_check_active(db, asked.tenant, error) && check_new(db, &asked, error) &&
 	       store_exec(db,
 			  "INSERT INTO quotas (id, tenant, pool, class, max_devices, gpu_hours, "
 			  "created_ms) VALUES ($1, $2, $3, $4, $5, $6, $7)",

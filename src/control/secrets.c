@@ -3,6 +3,7 @@
 #include "control/nodes.h"
 #include "control/pools.h"
 #include "control/stream.h"
+#include "control/tenants.h"
 #include "pki/keys.h"
 #include "pki/seal.h"
 #include "sys/log.h"
@@ -245,7 +246,8 @@ static bool create(struct store_connection *db, const struct secret_work *work, 
 	if (id[0] != '\0')
 		return answer_repeat(db, work, &asked, id, ret_answer, error);
 	work_new_id(db, "sec", id);
-	return check_name(db, asked.tenant, asked.name, "", error) &&
+	return tenant_check_active(db, asked.tenant, error) &&
+	       check_name(db, asked.tenant, asked.name, "", error) &&
 	       store_exec(db,
 			  "INSERT INTO secrets (id, tenant, name, sealed_by, sealed, version, "
 			  "created_ms, changed_ms) VALUES ($1, $2, $3, '', '', 1, $4, $4)",

@@ -169,6 +169,20 @@ static void test_two_revocations_at_once_leave_one(void **state)
 	}
 }
 
+/* proves: ADM-1 */
+static void test_an_archived_tenant_gets_nothing_new(void **state)
+{
+	struct world *world = *state;
+	const char *tenant = world_text(
+		world_call(world, control_tenant_create, NULL, "{\"name\":\"gone\"}"), "id");
+
+	world_call(world, control_tenant_archive, tenant, NULL);
+	world_refused(world, control_key_create, NULL, ERROR_INVALID_STATE, "archived",
+		      "{\"tenantId\":\"%s\",\"role\":\"owner\",\"name\":\"k\"}", tenant);
+	world_refused(world, control_quota_create, NULL, ERROR_INVALID_STATE, "archived",
+		      "{\"tenantId\":\"%s\",\"maxDevices\":1}", tenant);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,6 +191,7 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_nobody_reaches_above_their_own_role),
 		WORLD_TEST(test_the_last_operator_key_stays),
 		WORLD_TEST(test_two_revocations_at_once_leave_one),
+		WORLD_TEST(test_an_archived_tenant_gets_nothing_new),
 	};
 
 	return database_main(argc, argv, tests, ARRAY_SIZE(tests));
