@@ -1,7 +1,6 @@
 /* A backup as somebody may hand it to us: read to its end or refused, and refused with a reason. */
 #include "control/backup.h"
 
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	CLEANUP(buf) struct buf text = {0};

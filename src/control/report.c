@@ -357,8 +357,7 @@ static bool apply_inventory(struct store_connection *db, struct report_work *wor
 	}
 	node->has_inventory = true;
 	return put_host(db, &arena, report, error) && put_devices(db, &arena, report, error) &&
-	       room_renew(db, report->node, error) &&
-	       mark_inventory(db, node, NULL, error);
+	       room_renew(db, report->node, error) && mark_inventory(db, node, NULL, error);
 }
 
 /* --- allocations --- */
