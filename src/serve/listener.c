@@ -776,8 +776,8 @@ void listener_destroy(struct listener *listener)
 	loop_poll_destroy(listener->poll);
 	loop_timer_destroy(listener->timer);
 	loop_timer_destroy(listener->sweep);
-	loop_defer_destroy(listener->run);
 	events_end(listener->events); /* a suspended connection can't be stopped */
+	loop_defer_destroy(listener->run);
 	MHD_run(listener->daemon);
 	MHD_stop_daemon(listener->daemon);
 	destroy_parts(listener);

@@ -298,6 +298,28 @@ static void test_vanishing(void **state)
 	CHECK(world, "GET /healthz HTTP/1.1\r\n" HOST END, "200");
 }
 
+/* Whoever is in a hurry ends it without a drain, while a stream sleeps.
+ * proves: OBS-23 */
+static void test_ends_under_a_stream(void **state)
+{
+	struct world *world = *state;
+	const char *text =
+		"GET /v1/events HTTP/1.1\r\n" HOST AUTH "Accept: text/event-stream\r\n\r\n";
+	struct client client;
+
+	begin(&client, world, text, strlen(text));
+	while (!strstr(buf_text(&client.answer), "retry:")) {
+		loop_stop(world->loop);
+		loop_run(world->loop); /* one turn */
+	}
+	workers_destroy(world->workers);
+	listener_destroy(world->listener);
+	world->workers = NULL;
+	world->listener = NULL;
+	assert_non_null(strstr(finish(&client), "text/event-stream"));
+	client_deinit(&client);
+}
+
 static void test_addresses(void **state)
 {
 	struct world *world = *state;
@@ -349,6 +371,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_many_at_once, set_up_threads, tear_down),
 		cmocka_unit_test_setup_teardown(test_drain, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_vanishing, set_up_threads, tear_down),
+		cmocka_unit_test_setup_teardown(test_ends_under_a_stream, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_addresses, set_up, tear_down),
 	};
 
