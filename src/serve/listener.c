@@ -1,24 +1,20 @@
 #include "serve/listener.h"
 
 #include "base/vec.h"
-#include "pki/token.h"
+#include "serve/callers.h"
 #include "serve/events.h"
 #include "serve/metrics.h"
-#include "serve/ratelimit.h"
 #include "serve/workers.h"
 #include "sys/clock.h"
 #include "sys/log.h"
 #include "sys/random.h"
 
-#include <arpa/inet.h>
 #include <microhttpd.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define ADDRESS_SIZE 128
 #define BACKLOG      1024
 #define SWEEP_MS     1000
 #define DRAIN_MS     50 /* the same while draining */
@@ -47,7 +43,7 @@ struct exchange {
 	struct buf body;
 	int64_t began_us;
 	bool too_large, answered;
-	uint64_t who, address; /* which key it shows, and whence; for their rates */
+	struct caller caller;
 	/* Of a request for a stream of events. */
 	bool streams, opened, waiting; /* asked for; its first page is there; has nothing to send */
 	struct router_events first;
@@ -65,8 +61,7 @@ struct listener {
 	loop_fn *on_change;
 	void *change_arg;
 	struct events *events;
-	struct ratelimit *limits;
-	struct ratelimit_rate key_rate, address_rate;
+	struct callers *callers;
 	struct metrics *metrics;
 	void (*add_metrics)(void *arg, struct buf *text);
 	struct loop_poll *poll;
@@ -80,105 +75,20 @@ struct listener {
 	void *drained_arg;
 };
 
-/* --- addresses --- */
-
-struct address {
-	struct sockaddr_storage storage;
-	socklen_t length;
-};
-
-static bool parse_address(const char *text, struct address *ret_address, struct error *error)
-{
-	struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
-				 .ai_socktype = SOCK_STREAM};
-	struct addrinfo *found = NULL;
-	const char *colon = strrchr(text, ':');
-	char host[ADDRESS_SIZE];
-	size_t length = colon ? (size_t)(colon - text) : 0;
-
-	if (length >= 2 && text[0] == '[' && text[length - 1] == ']') {
-		text++;
-		length -= 2;
-	}
-	if (length == 0 || length >= sizeof host)
-		return error_set(error, ERROR_INVALID_INPUT, "'%.100s' is not ADDRESS:PORT", text);
-	memcpy(host, text, length);
-	host[length] = '\0';
-	if (getaddrinfo(host, colon + 1, &hints, &found) != 0) {
-		error_set(error, ERROR_INVALID_INPUT, "'%.100s' is not ADDRESS:PORT", text);
-		return error_hint(error, "Give a numeric address, such as 127.0.0.1:7480.");
-	}
-	memcpy(&ret_address->storage, found->ai_addr, found->ai_addrlen);
-	ret_address->length = found->ai_addrlen;
-	freeaddrinfo(found);
-	return true;
-}
-
-static bool is_loopback(const struct address *address)
-{
-	if (address->storage.ss_family == AF_INET) {
-		const struct sockaddr_in *v4 = (const void *)&address->storage;
-
-		return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
-	}
-	return address->storage.ss_family == AF_INET6 &&
-	       IN6_IS_ADDR_LOOPBACK(
-		       &((const struct sockaddr_in6 *)(const void *)&address->storage)->sin6_addr);
-}
-
-bool listener_is_loopback(const char *text)
-{
-	struct address address;
-	struct error ignored;
-
-	return parse_address(text, &address, &ignored) && is_loopback(&address);
-}
-
-static bool describe(int fd, char out[ADDRESS_SIZE], struct error *error)
-{
-	struct sockaddr_storage bound;
-	socklen_t length = sizeof bound;
-	char host[64], port[8];
-
-	if (getsockname(fd, (struct sockaddr *)&bound, &length) != 0 ||
-	    getnameinfo((struct sockaddr *)&bound, length, host, sizeof host, port, sizeof port,
-			NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-		return error_os(error, "name the API's socket");
-	snprintf(out, ADDRESS_SIZE, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
-	return true;
-}
-
 static bool listen_on(const char *text, bool plain, int *ret_fd, char out[ADDRESS_SIZE],
 		      struct error *error)
 {
 	struct address address;
-	const int on = 1;
-	int fd;
 
-	if (!parse_address(text, &address, error))
+	if (!address_parse(text, &address, error))
 		return false;
-	if (plain && !is_loopback(&address)) {
+	if (plain && !address_is_loopback(&address)) {
 		error_set(error, ERROR_INVALID_CONFIG,
 			  "'%s' is not a loopback address, and there plain HTTP isn't served",
 			  text);
 		return error_hint(error, "Give --tls-cert and --tls-key, or listen on 127.0.0.1.");
 	}
-	fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return error_os(error, "make a socket for '%s'", text);
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-	    bind(fd, (struct sockaddr *)&address.storage, address.length) != 0 ||
-	    listen(fd, BACKLOG) != 0) {
-		error_os(error, "listen on '%s'", text);
-		close(fd);
-		return false;
-	}
-	if (!describe(fd, out, error)) {
-		close(fd);
-		return false;
-	}
-	*ret_fd = fd;
-	return true;
+	return address_listen(&address, BACKLOG, ret_fd, out, error);
 }
 
 /* --- driving the library --- */
@@ -300,69 +210,43 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
 	*context = NULL;
 }
 
-/* --- rates --- */
+/* --- who calls --- */
 
-static uint64_t hash_text(const char *text)
+static struct address caller_address(struct MHD_Connection *connection)
 {
-	char hash[TOKEN_HASH_SIZE];
-
-	token_hash(text, hash);
-	hash[16] = '\0';
-	return strtoull(hash, NULL, 16) | 1; /* 0 is nobody */
+	return address_of(MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)
+				  ->client_addr);
 }
 
-/* An IPv6 network of one subscriber counts as one. */
-static uint64_t hash_address(struct MHD_Connection *connection)
+/* A proxy on this machine asks for others, and says so. */
+static bool is_from_here(struct MHD_Connection *connection)
 {
-	const struct sockaddr *peer =
-		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)
-			->client_addr;
-	char text[INET6_ADDRSTRLEN] = "";
-	struct in6_addr v6;
+	const struct address address = caller_address(connection);
 
-	if (peer->sa_family == AF_INET6) {
-		v6 = ((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr;
-		memset(v6.s6_addr + 8, 0, 8);
-		inet_ntop(AF_INET6, &v6, text, sizeof text);
-	} else {
-		inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)peer)->sin_addr,
-			  text, sizeof text);
-	}
-	return hash_text(text);
+	return address_is_loopback(&address) &&
+	       !MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "X-Forwarded-For") &&
+	       !MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Forwarded");
 }
 
-/* A key that opened lately has its own bucket. All others are let in while their address has not
- * shown too many that don't open: guessing is slow, and whoever comes with a good key in the first
- * moment isn't counted among the guesses. */
 static bool may_ask(struct exchange *exchange, int64_t *ret_wait_ms)
 {
 	struct listener *listener = exchange->listener;
-	const char *shown = exchange->request.authorization;
-	struct mono now = loop_now(listener->loop);
+	const struct address address = caller_address(exchange->connection);
 
-	exchange->who = shown ? hash_text(shown) : 0;
-	if (exchange->who && ratelimit_knows(listener->limits, exchange->who))
-		return ratelimit_take(listener->limits, exchange->who, listener->key_rate, now,
-				      ret_wait_ms);
-	exchange->address = hash_address(exchange->connection);
-	return ratelimit_may(listener->limits, exchange->address, listener->address_rate, now,
-			     ret_wait_ms);
+	return callers_may(listener->callers, exchange->request.authorization, &address,
+			   loop_now(listener->loop), &exchange->caller, ret_wait_ms);
 }
 
-/* What the answer says of the key: counts a guess, or gives the key its bucket. */
 static void note_key(const struct exchange *exchange)
 {
+	const struct response *response = &exchange->response;
 	struct listener *listener = exchange->listener;
-	struct mono now = loop_now(listener->loop);
-	int64_t wait_ms;
 
-	if (!exchange->address)
-		return;
-	if (exchange->response.status == 401)
-		ratelimit_take(listener->limits, exchange->address, listener->address_rate, now,
-			       &wait_ms);
-	else if (exchange->who)
-		ratelimit_take(listener->limits, exchange->who, listener->key_rate, now, &wait_ms);
+	callers_note(listener->callers, &exchange->caller,
+		     response->opened          ? CALLERS_OPENED
+		     : response->status == 401 ? CALLERS_REFUSED
+					       : CALLERS_UNASKED,
+		     loop_now(listener->loop));
 }
 
 /* --- requests and answers --- */
@@ -469,6 +353,7 @@ static void work(void *job, struct control *control)
 		exchange->opened = router_events(control, &exchange->request, &exchange->first,
 						 &exchange->stream_error);
 		exchange->response.status = 200;
+		exchange->response.opened = exchange->first.key[0] != '\0';
 		return;
 	}
 	router_answer(exchange->listener->router, control, &exchange->request, &exchange->response);
@@ -519,22 +404,6 @@ static void on_answered(void *context, void *job)
 		changed_here(listener);
 }
 
-/* A proxy on this machine asks for others, and says so. */
-static bool is_from_here(struct MHD_Connection *connection)
-{
-	const struct sockaddr *peer =
-		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)
-			->client_addr;
-	struct address address = {.length = sizeof address.storage};
-
-	memcpy(&address.storage, peer,
-	       peer->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-					   : sizeof(struct sockaddr_in));
-	return is_loopback(&address) &&
-	       !MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "X-Forwarded-For") &&
-	       !MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Forwarded");
-}
-
 /* "text/event-stream" among what it accepts. */
 static bool wants_stream(const struct exchange *exchange)
 {
@@ -562,6 +431,7 @@ static enum MHD_Result refuse_often(struct exchange *exchange, int64_t wait_ms)
 	struct error error;
 
 	error_set(&error, ERROR_RATE_LIMITED, "too many calls");
+	error_hint(&error, "Wait for as many seconds as Retry-After says.");
 	response_error(&exchange->response, &error, exchange->request.id);
 	exchange->response.retry_after_s = (int)((wait_ms + 999) / 1000);
 	return send_answer(exchange);
@@ -686,7 +556,7 @@ static struct MHD_Daemon *start(struct listener *listener, const struct listener
 static void destroy_parts(struct listener *listener)
 {
 	events_destroy(listener->events);
-	ratelimit_destroy(listener->limits);
+	callers_destroy(listener->callers);
 	vec_deinit(&listener->peers);
 	free(listener);
 }
@@ -707,9 +577,7 @@ bool listener_create(struct loop *loop, const struct listener_options *options,
 		.on_change = on_change,
 		.change_arg = arg,
 		.events = events_create(loop, router),
-		.limits = ratelimit_create(),
-		.key_rate = options->key_rate,
-		.address_rate = options->address_rate,
+		.callers = callers_create(options->key_rate, options->address_rate),
 		.metrics = options->metrics,
 		.add_metrics = options->add_metrics,
 	};

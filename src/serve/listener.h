@@ -49,6 +49,3 @@ const char *listener_address(const struct listener *listener); /* as bound */
 void listener_drain(struct listener *listener, loop_fn *fn, void *arg);
 /* After workers_destroy(): every answer that was asked for has come back by then. */
 void listener_destroy(struct listener *listener); /* takes NULL */
-
-/* Is "ADDR:PORT" on a loopback address? */
-bool listener_is_loopback(const char *address);

@@ -518,6 +518,7 @@ void router_answer(const struct router *router, struct control *control,
 		return;
 	}
 	done = call(control, request, NULL, key, &answer, &error);
+	ret_response->opened = key[0] != '\0';
 	if (done)
 		answer_json(ret_response, 200, answer);
 	else

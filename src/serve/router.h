@@ -38,6 +38,7 @@ struct response {
 	char allow[64];           /* of a 405; "" otherwise */
 	int retry_after_s;        /* 0: none */
 	struct buf body;
+	bool opened;  /* a key was shown, and it opens */
 	bool metrics; /* whoever counts adds the process's own to the body */
 };
 void response_deinit(struct response *response);

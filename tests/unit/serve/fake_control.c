@@ -39,7 +39,8 @@ bool control_authenticate(struct control *control, const char *key,
 	(void)control;
 	if (!key || !str_equal(key, FAKE_KEY))
 		return error_set(error, ERROR_UNAUTHENTICATED, "no such key");
-	*ret_principal = (struct control_principal){.role = CONTROL_ROLE_OPERATOR};
+	*ret_principal =
+		(struct control_principal){.key = FAKE_KEY_ID, .role = CONTROL_ROLE_OPERATOR};
 	return true;
 }
 

@@ -9,7 +9,8 @@
 
 #include "control/control.h"
 
-#define FAKE_KEY "bck_key_01jd4z5x9f0123456789abcdef_secret"
+#define FAKE_KEY_ID "key_01jd4z5x9f0123456789abcdef"
+#define FAKE_KEY    "bck_" FAKE_KEY_ID "_secret"
 
 struct fake {
 	/* What comes back. A code of ERROR_NONE is success. */
