@@ -197,12 +197,14 @@ static bool check_room(const struct events *events, const char *key, struct erro
 
 	for (size_t i = 0; i < events->streams.count; i++)
 		own += str_equal(events->streams.items[i]->key, key);
+	if (own < EVENTS_MAX_PER_KEY && events->streams.count < EVENTS_MAX_STREAMS)
+		return true;
 	if (own >= EVENTS_MAX_PER_KEY)
-		return error_set(error, ERROR_RATE_LIMITED, "the key has %zu event streams already",
-				 own);
-	return events->streams.count < EVENTS_MAX_STREAMS ||
-	       error_set(error, ERROR_RATE_LIMITED, "there are %zu event streams already",
-			 events->streams.count);
+		error_set(error, ERROR_RATE_LIMITED, "the key has %zu event streams already", own);
+	else
+		error_set(error, ERROR_RATE_LIMITED, "there are %zu event streams already",
+			  events->streams.count);
+	return error_hint(error, "End one of them, or ask without Accept: text/event-stream.");
 }
 
 bool events_open(struct events *events, const struct request *request, struct router_events *first,
