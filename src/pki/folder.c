@@ -20,7 +20,7 @@ bool pki_file_path(char out[PKI_PATH_SIZE], const char *folder, const char *name
 
 /* --- reading --- */
 
-static bool check_private(const char *path, struct error *error)
+bool pki_file_check_private(const char *path, struct error *error)
 {
 	struct stat info;
 
@@ -39,7 +39,7 @@ bool pki_file_read(const char *folder, const char *name, bool is_private, struct
 	char path[PKI_PATH_SIZE];
 
 	return pki_file_path(path, folder, name, error) &&
-	       (!is_private || check_private(path, error)) &&
+	       (!is_private || pki_file_check_private(path, error)) &&
 	       durable_read(path, PKI_PEM_MAX, ret_content, error);
 }
 
@@ -132,7 +132,7 @@ static bool load_next(struct pki_folder *folder, struct error *error)
 
 	if (!pki_file_path(path, folder->path, PKI_NEXT, error))
 		return false;
-	if (!durable_stamp(path).exists)
+	if (durable_absent(path))
 		return true;
 	folder->next = mem_alloc(sizeof *folder->next);
 	if (!load_keys(path, folder->next, error) ||

@@ -1,19 +1,18 @@
 #include "pki/seal.h"
 
+#include "pki/folder_files.h"
 #include "pki/ossl.h"
 #include "sys/durable.h"
 #include "sys/random.h"
 
 #include <jose/b64.h>
 #include <openssl/crypto.h>
-#include <sys/stat.h>
 
-#define VERSION      1
-#define KEY_BYTES    32
-#define KEY_LENGTH   43 /* of its base64url */
-#define NONCE_BYTES  12
-#define TAG_BYTES    16
-#define PRIVATE_MODE 0600
+#define VERSION     1
+#define KEY_BYTES   32
+#define KEY_LENGTH  43 /* of its base64url */
+#define NONCE_BYTES 12
+#define TAG_BYTES   16
 
 DEFINE_CLEANUP(cipher_ctx, EVP_CIPHER_CTX *, EVP_CIPHER_CTX_free)
 
@@ -35,19 +34,6 @@ void seal_keys_destroy(struct seal_keys *keys)
 		return;
 	OPENSSL_cleanse(keys, sizeof *keys);
 	free(keys);
-}
-
-static bool check_private(const char *path, struct error *error)
-{
-	struct stat info;
-
-	if (stat(path, &info) != 0)
-		return error_os(error, "look at '%s'", path);
-	if ((info.st_mode & 077) == 0)
-		return true;
-	error_set(error, ERROR_FORBIDDEN, "others may read the secret key file '%s' (mode %04o)",
-		  path, (unsigned)(info.st_mode & 07777));
-	return error_hint(error, "chmod 600 it, and add a new key if others could have read it.");
 }
 
 static bool read_key(const json_t *json, struct seal_key *key)
@@ -100,7 +86,8 @@ bool seal_keys_parse(const char *text, size_t length, const char *name, struct s
 bool seal_keys_load(const char *path, struct seal_keys **ret_keys, struct error *error)
 {
 	struct buf text = {0};
-	bool done = check_private(path, error) && durable_read(path, SEAL_FILE_MAX, &text, error) &&
+	bool done = pki_file_check_private(path, error) &&
+		    durable_read(path, SEAL_FILE_MAX, &text, error) &&
 		    seal_keys_parse(buf_text(&text), text.length, path, ret_keys, error);
 
 	pki_wipe(&text);
@@ -147,7 +134,7 @@ bool seal_file_init(const char *path, struct wall now, struct error *error)
 	keys->count = 1;
 	make_key(&keys->items[0], now);
 	format_keys(keys, &text);
-	done = durable_create(path, text.data, text.length, PRIVATE_MODE, error);
+	done = durable_create(path, text.data, text.length, PKI_PRIVATE_MODE, error);
 	pki_wipe(&text);
 	return done;
 }
@@ -158,7 +145,7 @@ static bool replace(const char *path, const struct seal_keys *keys, struct error
 	bool done;
 
 	format_keys(keys, &text);
-	done = durable_replace(path, text.data, text.length, PRIVATE_MODE, error);
+	done = durable_replace(path, text.data, text.length, PKI_PRIVATE_MODE, error);
 	pki_wipe(&text);
 	return done;
 }
