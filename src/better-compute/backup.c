@@ -15,13 +15,6 @@ static bool find_url(struct cli *cli, char **ret_url, struct error *error)
 	       serve_database_url(database_home(cli), given, ret_url, error);
 }
 
-/* It may hold a password. */
-static void forget_url(char *url)
-{
-	explicit_bzero(url, strlen(url));
-	free(url);
-}
-
 static bool show(struct cli *cli, const char *what, const char *path,
 		 const struct backup_info *info)
 {
@@ -69,7 +62,7 @@ static bool backup(struct cli *cli, struct error *error)
 	if (!find_url(cli, &url, error))
 		return false;
 	done = write_backup(url, path, &info, error);
-	forget_url(url);
+	serve_forget_url(url);
 	return done && show(cli, "wrote", path, &info);
 }
 
@@ -88,7 +81,7 @@ static bool restore(struct cli *cli, struct error *error)
 	    !durable_make_folder(database_home(cli), 0700, error) || !find_url(cli, &url, error))
 		return false;
 	done = backup_restore(url, &text, path, force, &info, error);
-	forget_url(url);
+	serve_forget_url(url);
 	buf_wipe(&text);
 	if (!done || !show(cli, "restored", path, &info))
 		return false;

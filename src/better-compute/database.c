@@ -11,6 +11,19 @@ const char *database_home(const struct cli *cli)
 	return home ? home : DATABASE_DEFAULT_HOME;
 }
 
+/* "password=" of a URL's query, or "password = " among libpq's words. */
+static bool names_password(const char *url)
+{
+	static const char word[] = "password";
+
+	while ((url = strstr(url, word))) {
+		url += strlen(word);
+		if (url[strspn(url, " \t")] == '=')
+			return true;
+	}
+	return false;
+}
+
 /* argv is for all to see, so a database's password may not stand there. */
 static bool check_no_password(const char *url, struct error *error)
 {
@@ -18,7 +31,7 @@ static bool check_no_password(const char *url, struct error *error)
 	const char *at = scheme ? strchr(scheme, '@') : NULL;
 	const char *colon = scheme ? strchr(scheme + 3, ':') : NULL;
 
-	if (!(at && colon && colon < at) && !strstr(url, "password="))
+	if (!(at && colon && colon < at) && !names_password(url))
 		return true;
 	error_set(error, ERROR_INVALID_INPUT, "--database holds a password, and others can see it");
 	return error_hint(error, "Put it into a file (0600) and give --database-file FILE.");
@@ -30,9 +43,8 @@ bool database_given(struct cli *cli, const char **ret_url, struct error *error)
 	const char *path = options_text(cli->options, "database-file");
 	CLEANUP(buf) struct buf content = {0};
 
-	if (url && path)
-		return error_set(error, ERROR_INVALID_INPUT,
-				 "--database and --database-file exclude each other");
+	if (!options_exclude(cli->options, "database", "database-file", error))
+		return false;
 	*ret_url = url;
 	if (url)
 		return check_no_password(url, error);

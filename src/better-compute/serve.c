@@ -60,7 +60,6 @@ static bool read_options(struct cli *cli, struct serve_options *ret_options, str
 	if (!options_need(cli->options, "tls-cert", "tls-key", error) ||
 	    !options_need(cli->options, "tls-key", "tls-cert", error) ||
 	    !options_need(cli->options, "key-out", "init", error) ||
-	    !options_exclude(cli->options, "database", "database-file", error) ||
 	    !database_given(cli, &options.database, error))
 		return false;
 	options.gateway_address = gateway_address(cli);

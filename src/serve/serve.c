@@ -76,8 +76,7 @@ bool serve_database_url(const char *home, const char *database, char **ret_url, 
 	return true;
 }
 
-/* It may hold a password. */
-static void forget_url(char *url)
+void serve_forget_url(char *url)
 {
 	explicit_bzero(url, strlen(url));
 	free(url);
@@ -126,7 +125,7 @@ bool serve_init(const struct serve_options *options, char ret_key[SERVE_KEY_SIZE
 		return false;
 	done = store_open_as(url, options->migrate ? STORE_MIGRATE : STORE_MIGRATE_ASKED, &store,
 			     error);
-	forget_url(url);
+	serve_forget_url(url);
 	if (!done)
 		return false;
 	done = with_control(store, first_key, ret_key, error);
@@ -346,7 +345,7 @@ static void opening_destroy(struct opening *opening)
 	if (!opening)
 		return;
 	store_destroy(opening->store);
-	forget_url(opening->url);
+	serve_forget_url(opening->url);
 	free(opening);
 }
 

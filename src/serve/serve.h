@@ -41,12 +41,13 @@ struct serve_handlers {
 	void *arg;
 };
 
-/* The database (made and brought up to date), the PKI if absent, and the first operator key:
- * `ret_key` is its text, "" when there was one. */
 /* Of store_open(): the one given, or the home's own. A heap text that may hold a password. */
 MUST_CHECK bool serve_database_url(const char *home, const char *database, char **ret_url,
 				   struct error *error);
+void serve_forget_url(char *url); /* wiped and freed */
 
+/* The database (made and brought up to date), the PKI if absent, and the first operator key:
+ * `ret_key` is its text, "" when there was one. */
 #define SERVE_KEY_SIZE 96
 MUST_CHECK bool serve_init(const struct serve_options *options, char ret_key[SERVE_KEY_SIZE],
 			   struct error *error);
