@@ -34,6 +34,7 @@ struct postgres_connection {
 	PGconn *handle;
 	bool lost;     /* to be connected again, also when libpq doesn't know it yet */
 	bool given_up; /* by us: it was silent */
+	bool patient;  /* migrates: a statement takes as long as it takes */
 	VEC(struct postgres_statement) statements;
 };
 
@@ -121,9 +122,11 @@ static PGresult *await(struct postgres_connection *connection, int sent)
 	for (;;) {
 		while (PQisBusy(handle)) {
 			struct pollfd server = {.fd = PQsocket(handle), .events = POLLIN};
+			int silence_ms =
+				connection->patient ? -1 : connection->base.store->silence_ms;
 
 			/* Libpq then reads the end of the connection, and cleans up. */
-			if (poll(&server, 1, connection->base.store->silence_ms) == 0) {
+			if (poll(&server, 1, silence_ms) == 0) {
 				connection->given_up = true;
 				shutdown(server.fd, SHUT_RDWR);
 			}
@@ -273,7 +276,7 @@ static bool revive(struct postgres_connection *connection, struct error *error)
 	if (!is_lost(connection))
 		return true;
 	forget_statements(connection);
-	connection->given_up = false;
+	connection->given_up = connection->patient = false;
 	PQreset(connection->handle);
 	connection->lost = false;
 	if (PQstatus(connection->handle) != CONNECTION_OK)
@@ -340,10 +343,13 @@ static void postgres_rollback(struct store_connection *base)
 		PQclear(query(connection, "ROLLBACK"));
 }
 
+/* Another process may be at it, and a large database takes its time. */
 static bool postgres_lock_schema(struct store_connection *base, struct error *error)
 {
-	return run_plain(of(base), "SELECT pg_advisory_lock(" SCHEMA_LOCK ")", "lock the schema",
-			 error);
+	of(base)->patient = true;
+	return run_plain(of(base),
+			 "SET statement_timeout = 0; SELECT pg_advisory_lock(" SCHEMA_LOCK ")",
+			 "lock the schema", error);
 }
 
 /* --- connections --- */

@@ -1,8 +1,11 @@
 #include "unit/store/database.h"
 
+#include "store/driver.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 struct opened {
@@ -523,6 +526,52 @@ static void test_database_refuses_growing_into_another_booking(void **state)
 #define DATABASE_TEST(function)                                                                    \
 	cmocka_unit_test_setup_teardown(function, database_setup, database_teardown)
 
+/* --- who migrates has all the time --- */
+
+static bool timeout_body(struct store_connection *connection, void *argument, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	(void)argument;
+	if (!store_query(connection, "SELECT current_setting('statement_timeout')", STORE_NO_PARAMS,
+			 &rows, error))
+		return false;
+	assert_string_equal(store_get_text(&rows, 0, 0), "0");
+	return true;
+}
+
+static void *lock_schema_in_thread(void *argument)
+{
+	const struct opened *opened = argument;
+	struct error error;
+
+	expect_ok(opened->store->driver->lock_schema(opened->connection, &error), &error);
+	expect_ok(store_run(opened->connection, STORE_READ, timeout_body, NULL, &error), &error);
+	return NULL;
+}
+
+/* Behind a migration that takes longer than any other statement may, another process waits. */
+static void test_a_long_migration_is_waited_for(void **state)
+{
+	const struct timespec longer = {.tv_nsec = 500000000};
+	struct opened first, second;
+	pthread_t thread;
+	struct error error;
+
+	(void)state;
+	if (!database_is_postgres())
+		return;
+	first = open_database();
+	second = open_database();
+	second.store->silence_ms = 100;
+	expect_ok(first.store->driver->lock_schema(first.connection, &error), &error);
+	assert_int_equal(pthread_create(&thread, NULL, lock_schema_in_thread, &second), 0);
+	nanosleep(&longer, NULL);
+	close_database(&first);
+	pthread_join(thread, NULL);
+	close_database(&second);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -540,6 +589,7 @@ int main(int argc, char **argv)
 		DATABASE_TEST(test_broken_connection_is_made_again),
 		DATABASE_TEST(test_database_refuses_overlapping_bookings),
 		DATABASE_TEST(test_database_refuses_growing_into_another_booking),
+		DATABASE_TEST(test_a_long_migration_is_waited_for),
 	};
 
 	return database_main(argc, argv, tests, ARRAY_SIZE(tests));
