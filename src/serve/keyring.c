@@ -11,6 +11,7 @@ struct reading {
 	struct pki_folder pki;
 	struct rpc_tls *tls;
 	struct wall not_before, not_after; /* of the gateway's certificate */
+	bool trusts_old;                   /* nodes of the node CA before are let in */
 };
 
 struct look;
@@ -48,6 +49,7 @@ static bool make_tls(struct reading *reading, const char *gateway_name, struct w
 	bool done;
 
 	pki_folder_node_cas(&reading->pki, now, &authorities);
+	reading->trusts_old = pki_folder_has_old(&reading->pki, now);
 	done = pki_folder_gateway(&reading->pki, gateway_name, now, &certificate, &key, error) &&
 	       cert_read(buf_text(&certificate), certificate.length, &info, error);
 	if (done) {
@@ -156,10 +158,12 @@ static void look_done(void *arg)
 
 static bool is_due(const struct keyring *keyring)
 {
-	const struct reading *now = newest(keyring);
+	const struct reading *last = newest(keyring);
+	struct wall now = clock_wall();
 
 	return !durable_stamp_equal(keyring->stamp, durable_stamp(keyring->path)) ||
-	       pki_gateway_due(now->not_before, now->not_after, clock_wall());
+	       pki_gateway_due(last->not_before, last->not_after, now) ||
+	       (last->trusts_old && !pki_folder_has_old(&last->pki, now));
 }
 
 static void on_timer(void *arg)

@@ -2,8 +2,9 @@
  * keyring: the PKI folder as serve uses it, read anew when it changes.
  *
  * Owns      the gateway's certificate, which is made when it is absent or near its end, also while
- *           serve runs; and noticing a change of keys (pki/rotation.h). Connections that are there
- *           go on under what they were made with.
+ *           serve runs; noticing a change of keys (pki/rotation.h), and the day when the node CA
+ *           before it counts no more. Connections that are there go on under what they were made
+ *           with.
  * Keeps     what was read before until the end: jobs on workers may still look at it. A change of
  *           keys is rare, and small.
  * Threads   the loop's; folders are read on its workers.

@@ -137,6 +137,27 @@ static void test_a_change_of_keys_is_noticed(void **state)
 	assert_int_equal(pki_folder_stage(keyring_pki(keyring), now), PKI_RENEWING);
 }
 
+/* TLS trusts the node CA before the change for as long as rotation.h says, also when nothing else
+ * happens. proves: JOIN-41 */
+static void test_the_node_ca_before_ends_by_itself(void **state)
+{
+	struct error error;
+
+	(void)state;
+	expect_ok(pki_rotate_begin(path, false, now, &error), &error);
+	expect_ok(pki_rotate_finish(path, now, &error), &error);
+	run();
+	settle();
+	now.ms += PKI_OLD_NODE_MS - 1;
+	run();
+	assert_int_equal(changes, 0);
+	now.ms += 1;
+	run();
+	assert_int_equal(changes, 1);
+	run();
+	assert_int_equal(changes, 1);
+}
+
 /* What can't be read leaves what was read. */
 static void test_a_broken_folder_changes_nothing(void **state)
 {
@@ -158,6 +179,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		KEYRING_TEST(test_a_certificate_is_made_anew_before_its_end),
 		KEYRING_TEST(test_a_change_of_keys_is_noticed),
+		KEYRING_TEST(test_the_node_ca_before_ends_by_itself),
 		KEYRING_TEST(test_a_broken_folder_changes_nothing),
 	};
 
