@@ -136,8 +136,13 @@ static bool load_next(struct pki_folder *folder, struct error *error)
 		return true;
 	folder->next = mem_alloc(sizeof *folder->next);
 	if (!load_keys(path, folder->next, error) ||
-	    !pki_file_read(path, PKI_SERVING_CROSS, false, &cross, error))
+	    !pki_file_read(path, PKI_SERVING_CROSS, false, &cross, error)) {
+		if (error->code == ERROR_NOT_FOUND) { /* the folder itself is there */
+			error->code = ERROR_INVALID_CONFIG;
+			error_hint(error, "Copy it whole from where the change was begun.");
+		}
 		return error_wrap(error, "the next keys");
+	}
 	folder->serving_cross_pem = buf_take_text(&cross);
 	return true;
 }

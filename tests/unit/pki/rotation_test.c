@@ -141,9 +141,9 @@ static void test_a_broken_next_is_told(void **state)
 	expect_ok(pki_rotate_begin(path, false, now, &error), &error);
 	snprintf(file, sizeof file, "%s/next/serving-ca.pem", path);
 	assert_int_equal(remove(file), 0);
-	expect_error(pki_folder_load(path, &folder, &error), &error, ERROR_NOT_FOUND,
+	expect_error(pki_folder_load(path, &folder, &error), &error, ERROR_INVALID_CONFIG,
 		     "the next keys");
-	expect_error(pki_rotate_finish(path, now, &error), &error, ERROR_NOT_FOUND,
+	expect_error(pki_rotate_finish(path, now, &error), &error, ERROR_INVALID_CONFIG,
 		     "the next keys");
 	assert_true(exists("serving-ca.pem"));
 }
