@@ -174,9 +174,11 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	int status = run(argc, argv);
 	struct error error;
+	int status;
 
+	answer_begin();
+	status = run(argc, argv);
 	if (answer_flush(&error))
 		return status;
 	return verb_fail(&error, status ? status : EXIT_FAILED);

@@ -254,6 +254,7 @@ int command_main(const struct command_set *set, int argc, char **argv)
 	int words;
 	bool ok;
 
+	answer_begin();
 	argc--, argv++;
 	if (wants_help(argc, argv)) {
 		help_print_daily(set);
