@@ -72,8 +72,8 @@ static bool is_state(const char *state, const char *class)
 	return state && str_starts(state, class);
 }
 
-/* SQLSTATE classes: 40 rollback (40001, 40P01 are races), 23 constraints, 53 resources, 57 the
- * server goes away, 08 connection. */
+/* SQLSTATE classes: 40 rollback (40001, 40P01 are races), 23 constraints, 53 its disk or memory is
+ * full, 57 the server goes away, 08 connection. */
 static bool failure(struct postgres_connection *connection, const PGresult *result,
 		    const char *doing, struct error *error)
 {
@@ -102,9 +102,7 @@ static bool failure(struct postgres_connection *connection, const PGresult *resu
 		connection->base.loss = STORE_LOSS_CONSTRAINT;
 		return set_message(error, ERROR_CONFLICT, doing, message);
 	}
-	if (is_state(state, "53"))
-		return set_message(error, ERROR_RESOURCES_EXHAUSTED, doing, message);
-	if (is_state(state, "57"))
+	if (is_state(state, "53") || is_state(state, "57"))
 		return set_message(error, ERROR_UNAVAILABLE, doing, message);
 	return set_message(error, ERROR_INTERNAL, doing, message);
 }

@@ -62,9 +62,8 @@ static enum error_code code_of(int result)
 		return ERROR_CONFLICT;
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
+	case SQLITE_FULL: /* the disk is our matter, not what was asked for: it may be tried again */
 		return ERROR_UNAVAILABLE;
-	case SQLITE_FULL:
-		return ERROR_RESOURCES_EXHAUSTED;
 	case SQLITE_NOTADB:
 	case SQLITE_CANTOPEN:
 		return ERROR_INVALID_CONFIG;

@@ -284,6 +284,29 @@ static void test_refused_body_leaves_nothing(void **state)
 	close_database(&opened);
 }
 
+/* A client that reads RESOURCES_EXHAUSTED thinks of a quota, and doesn't try again. */
+static void test_a_full_disk_may_be_tried_again(void **state)
+{
+	struct opened opened = open_database();
+	struct error error;
+
+	(void)state;
+	if (database_is_postgres()) {
+		expect_error(run_sql(opened.connection, "DO 'BEGIN RAISE disk_full; END'",
+				     STORE_NO_PARAMS, &error),
+			     &error, ERROR_UNAVAILABLE, "disk_full");
+		close_database(&opened);
+		return;
+	}
+	expect_ok(run_sql(opened.connection, "PRAGMA max_page_count = 1", STORE_NO_PARAMS, &error),
+		  &error);
+	expect_error(run_sql(opened.connection,
+			     "INSERT INTO meta (name, value) VALUES ('big', hex(zeroblob(100000)))",
+			     STORE_NO_PARAMS, &error),
+		     &error, ERROR_UNAVAILABLE, "full");
+	close_database(&opened);
+}
+
 /* Reads, then writes what it read plus one: lost updates would show. */
 static bool increment_body(struct store_connection *connection, void *argument, struct error *error)
 {
@@ -585,6 +608,7 @@ int main(int argc, char **argv)
 		DATABASE_TEST(test_values_come_back_as_they_went_in),
 		DATABASE_TEST(test_time_is_the_transactions),
 		DATABASE_TEST(test_refused_body_leaves_nothing),
+		DATABASE_TEST(test_a_full_disk_may_be_tried_again),
 		DATABASE_TEST(test_racing_transactions_lose_no_update),
 		DATABASE_TEST(test_broken_connection_is_made_again),
 		DATABASE_TEST(test_database_refuses_overlapping_bookings),
