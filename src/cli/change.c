@@ -26,15 +26,15 @@ void cli_would_change(struct cli *cli)
 static const char *value_text(struct cli *cli, const json_t *value)
 {
 	CLEANUP(free) char *text = NULL;
+	CLEANUP(buf) struct buf cut = {0};
 
 	if (!value || json_is_null(value))
 		return "none";
 	text = json_is_string(value) ? mem_strdup(json_string_value(value))
 				     : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
 	table_sanitize(text);
-	return table_text_width(text) > MAX_VALUE
-		       ? arena_printf(&cli->arena, "%.*s…", MAX_VALUE - 1, text)
-		       : arena_strdup(&cli->arena, text);
+	table_add_cut(&cut, text, MAX_VALUE);
+	return arena_strdup(&cli->arena, buf_text(&cut));
 }
 
 static void add_change(json_t *changes, const char *field, const json_t *from, const json_t *to)

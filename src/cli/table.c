@@ -179,8 +179,7 @@ static bool fit(const struct table *table, size_t *widths, size_t width, bool wi
 	return total <= width;
 }
 
-/* At most `width` characters of text; "…" as the last when it had to be cut. */
-static void add_cut(struct buf *out, const char *text, size_t width)
+void table_add_cut(struct buf *out, const char *text, size_t width)
 {
 	if (table_text_width(text) <= width) {
 		buf_add_text(out, text);
@@ -201,7 +200,7 @@ static void add_cell(struct buf *out, const char *text, size_t width, bool right
 
 	if (right)
 		buf_printf(out, "%*s", padding, "");
-	add_cut(out, text, width);
+	table_add_cut(out, text, width);
 	if (!right)
 		buf_printf(out, "%*s", padding, "");
 }
@@ -248,7 +247,7 @@ static void render_blocks(const struct table *table, size_t width, struct buf *o
 			if (!shown(table, i, false) || str_equal(cell(table, row, i), "-"))
 				continue;
 			add_cell(out, table->columns[i].title, titles + GAP, false);
-			add_cut(out, cell(table, row, i), rest);
+			table_add_cut(out, cell(table, row, i), rest);
 			end_line(out, start);
 		}
 	}

@@ -54,6 +54,8 @@ void table_render(const struct table *table, size_t width, bool wide, struct buf
 
 /* Characters shown for UTF-8 text (no double-width letters are expected). */
 size_t table_text_width(const char *text);
+/* At most `width` characters of text; "…" as the last when it had to be cut. */
+void table_add_cut(struct buf *out, const char *text, size_t width);
 
 /* Replaces control characters and broken UTF-8 by '?', in place: for text from outside. */
 void table_sanitize(char *text);

@@ -121,7 +121,7 @@ static bool fetch(struct wait *wait, json_t **item, struct error *error)
 		wait->last_answer = clock_mono();
 		return true;
 	}
-	return error->code == ERROR_UNAVAILABLE &&
+	return (error->code == ERROR_UNAVAILABLE || error->code == ERROR_RATE_LIMITED) &&
 	       mono_until(wait->last_answer, clock_mono()) < OUTAGE_MS;
 }
 

@@ -7,6 +7,7 @@
 
 #define MAX_WORDS 32
 #define TEXT_SIZE 65536
+#define TEN       "üüüüüüüüüü"
 #define ULID      "01kb7s4x5n000000000000000"
 
 /* One run of the program. */
@@ -148,6 +149,10 @@ static void test_tenants_sites_pools(void **state)
 		 {NULL},
 		 .err = "has 1 pool and 2 keys",
 		 .status = 2},
+		{"sites update " SITE " --name fra1 --dry-run",
+		 {OK(ITEM(SITE, ",\"name\":\"" TEN TEN TEN TEN TEN TEN "ü\""))},
+		 {NULL},
+		 .out = "name: " TEN TEN TEN TEN TEN "üüüüüüüüü… → fra1"},
 		{"sites update " SITE " --name fra1 --dry-run --exit-code",
 		 {OK(ITEM(SITE, ",\"name\":\"fra1\""))},
 		 {"GET /v1/sites/" SITE " "},
@@ -205,6 +210,12 @@ static void test_nodes(void **state)
 		  OK(ITEM(NODE, ",\"state\":\"draining\",\"devices\":[{}]"))},
 		 {"/drain ", "GET /v1/nodes/" NODE " "},
 		 .out = NODE "  draining, 1 device booked → nothing is booked  ("},
+		{"nodes drain " NODE " --wait",
+		 {OK(ITEM(NODE, "")), REFUSED(429, "RATE_LIMITED", "too many calls"),
+		  REFUSED(503, "UNAVAILABLE", "it stops"),
+		  OK(ITEM(NODE, ",\"state\":\"draining\""))},
+		 {"/drain ", "GET /v1/nodes/" NODE " "},
+		 .out = NODE "  nothing is booked  ("},
 		{"nodes drain " NODE " --wait",
 		 {OK(ITEM(NODE, "")),
 		  OK(ITEM(NODE,
