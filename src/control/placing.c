@@ -185,8 +185,7 @@ bool placing_choose(struct store_connection *db, const struct pool *pool,
 		    struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows gangs = {0};
-	enum room_result result = ROOM_UNSURE;
-	bool alone;
+	bool found = false, alone;
 
 	apply_pool(pool, request);
 	placing_choice_deinit(ret_choice);
@@ -194,10 +193,10 @@ bool placing_choose(struct store_connection *db, const struct pool *pool,
 		return false;
 	alone = gangs.count == 0 && request->nodes <= 1 && request->same == PLACEMENT_SAME_NOTHING;
 	if (alone && !room_search(db, pool->id, request, turn->reservation, &ret_choice->view,
-				  &ret_choice->answer, &result, error))
+				  &ret_choice->answer, &found, error))
 		return false;
-	ret_choice->explained = result == ROOM_FITS;
-	if (result == ROOM_FITS || (result == ROOM_FULL && depth == PLACING_FITS))
+	ret_choice->explained = found;
+	if (found || (alone && depth == PLACING_FITS))
 		return true;
 	if (!alone || depth == PLACING_TIMES || request->needs_count > 1)
 		return choose_among_all(db, pool, turn, &gangs, request, ret_choice, error);

@@ -372,7 +372,7 @@ static bool walk_reaching(struct search *search, struct error *error)
 
 bool room_search(struct store_connection *db, const char *pool,
 		 const struct placement_request *request, const char *reservation,
-		 struct view *view, struct placement_answer *answer, enum room_result *ret_result,
+		 struct view *view, struct placement_answer *answer, bool *ret_found,
 		 struct error *error)
 {
 	const struct placement_need *need = &request->needs[0];
@@ -393,8 +393,6 @@ bool room_search(struct store_connection *db, const char *pool,
 	if (request->spread ? !walk_idle_enough(&search, error) || !walk_reaching(&search, error)
 			    : !walk_reaching(&search, error) || !walk_idle_enough(&search, error))
 		return false;
-	*ret_result = search.found                    ? ROOM_FITS
-		      : search.looks < ROOM_MAX_LOOKS ? ROOM_FULL
-						      : ROOM_UNSURE;
+	*ret_found = search.found;
 	return true;
 }

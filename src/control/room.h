@@ -32,16 +32,13 @@ MUST_CHECK bool room_load(struct store_connection *db, const char *pool,
 			  const struct placement_request *request, const char *reservation,
 			  struct view *ret_view, struct error *error);
 
-/* What a search came to. */
-enum room_result {
-	ROOM_FITS,
-	ROOM_FULL,   /* none fits */
-	ROOM_UNSURE, /* none of ROOM_MAX_LOOKS fits, but not all that might were looked at */
-};
-
-/* The choice for a request of one node. `answer` borrows from `view`. */
+/*
+ * The choice for a request of one node. *ret_found false: none of those looked at fits; when more
+ * than ROOM_MAX_LOOKS would have to be looked at, one that fits may not have been among them.
+ * `answer` borrows from `view`.
+ */
 #define ROOM_MAX_LOOKS 64
 MUST_CHECK bool room_search(struct store_connection *db, const char *pool,
 			    const struct placement_request *request, const char *reservation,
-			    struct view *view, struct placement_answer *answer,
-			    enum room_result *ret_result, struct error *error);
+			    struct view *view, struct placement_answer *answer, bool *ret_found,
+			    struct error *error);

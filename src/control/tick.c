@@ -18,8 +18,9 @@
 #define MAX_LISTED_A_PASS   100000
 #define MAX_ITEMS_A_PASS    1000
 /* To say why a reservation still waits takes a look at every node of its pool: the first of those
- * that wait are told anew in every pass, in a transaction that keeps nobody waiting. */
-#define EXPLAINED_A_PASS 16
+ * that wait are told anew in every pass, and as many others, in transactions that keep nobody
+ * waiting. */
+#define EXPLAINED_A_PASS 32
 
 /* --- what a pass works on: ids first, then each in a transaction of its own --- */
 
@@ -31,7 +32,6 @@ struct pass {
 
 struct ids_work {
 	const char *sql;
-	int64_t limit;
 	struct store_rows rows;
 };
 
@@ -40,7 +40,7 @@ static bool ids_body(struct store_connection *db, void *argument, struct error *
 	struct ids_work *work = argument;
 
 	return store_query(db, work->sql,
-			   STORE_PARAMS(store_int(store_now(db).ms), store_int(work->limit)),
+			   STORE_PARAMS(store_int(store_now(db).ms), store_int(MAX_LISTED_A_PASS)),
 			   &work->rows, error);
 }
 
@@ -60,28 +60,38 @@ static bool step_body(struct store_connection *db, void *argument, struct error 
 	return !work->leads || work->pass->step(db, work->id, error);
 }
 
-/* When there are more than a pass takes: the first half of what it takes, then others from anywhere
- * behind (`start`), so that nothing waits for ever behind what can't be helped. */
-static size_t choose_row(size_t index, size_t count, size_t start)
-{
-	const size_t first = MAX_ITEMS_A_PASS / 2;
+/* Whose turn it is. When more are listed than a pass takes: the first half of what it takes, then
+ * others from anywhere behind, so that nothing waits for ever behind what can't be helped. */
+struct turns {
+	size_t listed, count, start;
+};
 
-	return count <= MAX_ITEMS_A_PASS || index < first
+static struct turns choose_turns(size_t listed, size_t most)
+{
+	if (listed <= most)
+		return (struct turns){listed, listed, 0};
+	return (struct turns){listed, most, random_below(listed - most / 2)};
+}
+
+static size_t row_of_turn(const struct turns *turns, size_t index)
+{
+	size_t first = turns->count / 2;
+
+	return turns->listed == turns->count || index < first
 		       ? index
-		       : first + (start + index - first) % (count - first);
+		       : first + (turns->start + index - first) % (turns->listed - first);
 }
 
 /* *leads becomes false when another replica does. */
 static bool run_pass(struct control *control, const struct pass *pass, int64_t fence, bool *leads,
 		     struct error *error)
 {
-	struct ids_work ids = {.sql = pass->sql, .limit = MAX_LISTED_A_PASS};
+	struct ids_work ids = {.sql = pass->sql};
 	bool done = store_run(control->connection, STORE_READ, ids_body, &ids, error);
-	size_t count = ids.rows.count;
-	size_t start = count > MAX_ITEMS_A_PASS ? random_below(count) : 0;
+	struct turns turns = choose_turns(ids.rows.count, MAX_ITEMS_A_PASS);
 
-	for (size_t i = 0; done && *leads && i < count && i < MAX_ITEMS_A_PASS; i++) {
-		size_t row = choose_row(i, count, start);
+	for (size_t i = 0; done && *leads && i < turns.count; i++) {
+		size_t row = row_of_turn(&turns, i);
 		struct step_work work = {pass, store_get_text(&ids.rows, row, 0), fence, true};
 		struct error failed;
 
@@ -184,7 +194,8 @@ static bool start_allocation(struct store_connection *db, const char *id, struct
 	return allocation_start(db, &allocation, error);
 }
 
-static bool place_pending(struct store_connection *db, const char *id, struct error *error)
+static bool place_waiting(struct store_connection *db, const char *id, enum placing_how how,
+			  struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	bool placed;
@@ -192,7 +203,12 @@ static bool place_pending(struct store_connection *db, const char *id, struct er
 	if (!store_query(db, "SELECT 1 FROM reservations WHERE id = $1 AND state = 'pending'",
 			 STORE_PARAMS(store_text(id)), &rows, error))
 		return false;
-	return rows.count == 0 || placing_try(db, id, PLACING_QUICK, &placed, error);
+	return rows.count == 0 || placing_try(db, id, how, &placed, error);
+}
+
+static bool place_pending(struct store_connection *db, const char *id, struct error *error)
+{
+	return place_waiting(db, id, PLACING_QUICK, error);
 }
 
 /* RES-33: nothing goes on for a reservation that is over, whatever came between. */
@@ -269,24 +285,45 @@ static bool note_body(struct store_connection *db, void *argument, struct error 
 	return placing_note(db, work->id, work->reasons, error);
 }
 
-static bool explain_pending(struct control *control, struct error *error)
+/* A look at all nodes finds room that the quick search for a place may have missed. */
+static bool place_explained(struct store_connection *db, const char *id, struct error *error)
 {
-	struct ids_work ids = {.sql = PENDING, .limit = EXPLAINED_A_PASS};
+	return place_waiting(db, id, PLACING_AGAIN, error);
+}
+
+static const struct pass PLACE_EXPLAINED = {PENDING, place_explained, "placement-failed"};
+
+static bool explain_one(struct control *control, const char *id, int64_t fence, struct error *error)
+{
+	struct explain_work work = {.id = id};
+	struct step_work place = {&PLACE_EXPLAINED, id, fence, true};
+	bool done;
+
+	if (!store_run(control->connection, STORE_READ, explain_body, &work, error))
+		done = false;
+	else if (work.reasons)
+		done = store_run(control->connection, STORE_WRITE, note_body, &work, error);
+	else
+		done = store_run(control->connection, STORE_WRITE, step_body, &place, error);
+	json_decref(work.reasons);
+	return done;
+}
+
+static bool explain_pending(struct control *control, int64_t fence, struct error *error)
+{
+	struct ids_work ids = {.sql = PENDING};
 	bool done = store_run(control->connection, STORE_READ, ids_body, &ids, error);
+	struct turns turns = choose_turns(ids.rows.count, EXPLAINED_A_PASS);
 
-	for (size_t i = 0; done && i < ids.rows.count; i++) {
-		struct explain_work work = {.id = store_get_text(&ids.rows, i, 0)};
-
+	for (size_t i = 0; done && i < turns.count; i++) {
+		const char *id = store_get_text(&ids.rows, row_of_turn(&turns, i), 0);
 		struct error failed;
 
-		if (!store_run(control->connection, STORE_READ, explain_body, &work, &failed) ||
-		    (work.reasons &&
-		     !store_run(control->connection, STORE_WRITE, note_body, &work, &failed))) {
-			error_wrap(&failed, "'%s'", work.id);
+		if (!explain_one(control, id, fence, &failed)) {
+			error_wrap(&failed, "'%s'", id);
 			log_failure(LOG_ERROR, "explanation-failed", &failed,
 				    "the next pass tries again");
 		}
-		json_decref(work.reasons);
 	}
 	store_rows_deinit(&ids.rows);
 	return done;
@@ -334,6 +371,6 @@ bool control_tick(struct control *control, struct error *error)
 		if (!run_pass(control, &PASSES[i], fence, &leads, error))
 			return false;
 	}
-	return !leads || (explain_pending(control, error) &&
+	return !leads || (explain_pending(control, fence, error) &&
 			  store_run(control->connection, STORE_WRITE, forget_body, NULL, error));
 }
