@@ -603,6 +603,10 @@ static json_t *open_operation(const struct route_open *route)
 	tree_set(done, "description", text(route->summary));
 	tree_set(done, "content", content);
 	tree_set(answers, "200", done);
+	if (route->local) {
+		tree_set(answers, "401", reference("responses", "Unauthenticated"));
+		tree_set(answers, "403", reference("responses", "Forbidden"));
+	}
 	tree_set(answers, "429", reference("responses", "RateLimited"));
 	tree_set(answers, "503", reference("responses", "Unavailable"));
 	tree_set(all, "operationId", operation_id(route->name));

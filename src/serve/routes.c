@@ -207,12 +207,13 @@ _Static_assert(sizeof ROUTE_PARAMETERS / sizeof ROUTE_PARAMETERS[0] <= ROUTE_PAR
 /* --- what needs no key --- */
 
 const struct route_open ROUTES_OPEN[] = {
-	{"/healthz", "healthz", "say that the program runs", "text/plain"},
-	{"/readyz", "readyz", "say that it can answer: the database is there", "text/plain"},
-	{"/.well-known/better-compute", "well_known", "where nodes join", "application/json"},
+	{"/healthz", "healthz", "say that the program runs", "text/plain", false},
+	{"/readyz", "readyz", "say that it can answer: the database is there", "text/plain", false},
+	{"/.well-known/better-compute", "well_known", "where nodes join", "application/json",
+	 false},
 	{"/metrics", "metrics", "figures for Prometheus; for operators, or from this machine",
-	 "text/plain"},
-	{"/v1/openapi.json", "openapi", "this document", "application/json"},
+	 "text/plain", true},
+	{"/v1/openapi.json", "openapi", "this document", "application/json", false},
 };
 
 const size_t ROUTES_OPEN_COUNT = sizeof ROUTES_OPEN / sizeof ROUTES_OPEN[0];

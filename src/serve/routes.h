@@ -8,6 +8,7 @@
 #include "control/control.h"
 #include "serve/schema.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* What a call's query may hold: one bit a row of ROUTE_PARAMETERS. */
@@ -65,6 +66,7 @@ extern const size_t ROUTES_COUNT;
 struct route_open {
 	const char *path, *name, *summary;
 	const char *content_type;
+	bool local; /* so from this machine alone: others show an operator's key */
 };
 
 extern const struct route_open ROUTES_OPEN[];

@@ -159,6 +159,27 @@ static void test_examples_are_what_they_exemplify(void **state)
 	}
 }
 
+static const json_t *open_answers(const char *path)
+{
+	const json_t *operation = json_object_get(json_object_get(at("/paths"), path), "get");
+
+	return json_object_get(operation, "responses");
+}
+
+/* Of what needs no key, /metrics alone may ask for one. */
+static void test_who_may_be_refused(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ROUTES_OPEN_COUNT; i++) {
+		const json_t *answers = open_answers(ROUTES_OPEN[i].path);
+		bool asks = str_equal(ROUTES_OPEN[i].path, "/metrics");
+
+		assert_non_null(json_object_get(answers, "200"));
+		assert_int_equal(json_object_get(answers, "401") != NULL, asks);
+		assert_int_equal(json_object_get(answers, "403") != NULL, asks);
+	}
+}
+
 struct names {
 	size_t links;
 };
@@ -201,6 +222,7 @@ int main(void)
 		cmocka_unit_test(test_references_point_somewhere),
 		cmocka_unit_test(test_every_type_is_used),
 		cmocka_unit_test(test_examples_are_what_they_exemplify),
+		cmocka_unit_test(test_who_may_be_refused),
 		cmocka_unit_test(test_links_lead_from_makers_to_takers),
 	};
 
