@@ -121,6 +121,28 @@ static bool parse_asked(const struct control_call *call, struct wall from, struc
 		      ") AS spans "                                                                \
 		      "GROUP BY " columns ", class, profile ORDER BY " columns ", class, profile"
 
+#define COUNTED_IN_WINDOW "(" COUNTED("$5") " - " COUNTED("$4") ")"
+
+bool metering_sum(struct store_connection *db, const char *tenant, const char *pool,
+		  const char *class, int64_t from_ms, int64_t to_ms, int64_t *ret_seconds,
+		  struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!store_query(
+		    db,
+		    "SELECT CAST(coalesce(sum(d.devices * " COUNTED_IN_WINDOW "), 0) AS bigint) "
+		    "FROM meter m JOIN meter_devices d ON d.meter = m.id WHERE m.tenant = $1 AND "
+		    "stopped_ms > $4 AND started_ms < $5 AND ($2 = '' OR m.pool = $2) AND ($3 = "
+		    "'' OR d.class = $3)",
+		    STORE_PARAMS(store_text(tenant), store_text(pool), store_text(class),
+				 store_int(from_ms), store_int(to_ms)),
+		    &rows, error))
+		return false;
+	*ret_seconds = store_get_int(&rows, 0, 0);
+	return true;
+}
+
 static json_t *usage_items(const struct store_rows *rows, bool by_pool)
 {
 	json_t *items = json_array();

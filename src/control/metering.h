@@ -12,3 +12,8 @@
 /* The allocation was closed in this transaction: its row says when and why. */
 MUST_CHECK bool metering_close(struct store_connection *db, const char *allocation,
 			       struct error *error);
+
+/* GPU-seconds of a tenant in [from_ms, to_ms) that are metered; pool and class "" for all. */
+MUST_CHECK bool metering_sum(struct store_connection *db, const char *tenant, const char *pool,
+			     const char *class, int64_t from_ms, int64_t to_ms,
+			     int64_t *ret_seconds, struct error *error);

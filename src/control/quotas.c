@@ -6,6 +6,7 @@
 #include "control/core/quotas.h"
 #include "control/core/reserve_request.h"
 #include "control/core/timestamp.h"
+#include "control/metering.h"
 #include "control/tenants.h"
 
 #include <inttypes.h>
@@ -101,34 +102,6 @@ static bool load_waiting(struct store_connection *db, const struct quota *quota,
 	return true;
 }
 
-/* What was metered already, in [from_ms, to_ms). */
-static bool load_metered(struct store_connection *db, const struct quota *quota, int64_t from_ms,
-			 int64_t to_ms, int64_t *ret_seconds, struct error *error)
-{
-	CLEANUP(store_rows) struct store_rows rows = {0};
-	int64_t seconds = 0;
-
-	if (!store_query(db,
-			 "SELECT m.started_ms, m.stopped_ms, d.devices FROM meter m JOIN "
-			 "meter_devices d ON d.meter = m.id WHERE m.tenant = $1 AND m.stopped_ms > "
-			 "$4 AND m.started_ms < $5 AND m.started_ms < m.stopped_ms AND "
-			 "($2 = '' OR m.pool = $2) AND ($3 = '' OR d.class = $3)",
-			 STORE_PARAMS(store_text(quota->tenant), store_text(quota->pool),
-				      store_text(quota->class), store_int(from_ms),
-				      store_int(to_ms)),
-			 &rows, error))
-		return false;
-	for (size_t i = 0; i < rows.count; i++) {
-		struct metering_span span = {store_get_int(&rows, i, 0),
-					     store_get_int(&rows, i, 1)};
-
-		seconds +=
-			store_get_int(&rows, i, 2) * metering_seconds_within(span, from_ms, to_ms);
-	}
-	*ret_seconds = seconds;
-	return true;
-}
-
 /* --- the check --- */
 
 static json_t *reason(const struct quota *quota, const char *unit, int64_t limit, int64_t used,
@@ -185,7 +158,8 @@ static bool check_hours(struct store_connection *db, const struct quota *quota,
 		int64_t asked = quota_seconds(&own, 1, month.ms, next.ms);
 		int64_t used;
 
-		if (!load_metered(db, quota, month.ms, next.ms, &used, error))
+		if (!metering_sum(db, quota->tenant, quota->pool, quota->class, month.ms, next.ms,
+				  &used, error))
 			return false;
 		used += quota_seconds(claims->items, claims->count, month.ms, next.ms);
 		if (asked > 0 && used + asked > limit)
@@ -264,7 +238,8 @@ static bool load_used(struct store_connection *db, const struct quota *quota, js
 	struct claims claims = {0};
 	int64_t devices, seconds;
 	bool done = load_allocations(db, quota, "", &claims, error) &&
-		    load_metered(db, quota, month.ms, now.ms, &seconds, error);
+		    metering_sum(db, quota->tenant, quota->pool, quota->class, month.ms, now.ms,
+				 &seconds, error);
 
 	devices = quota_peak(claims.items, claims.count, now.ms, now.ms + 1);
 	if (done) {
