@@ -42,6 +42,7 @@ bool database_given(struct cli *cli, const char **ret_url, struct error *error)
 	const char *url = options_text(cli->options, "database");
 	const char *path = options_text(cli->options, "database-file");
 	CLEANUP(buf) struct buf content = {0};
+	bool done;
 
 	if (!options_exclude(cli->options, "database", "database-file", error))
 		return false;
@@ -50,9 +51,11 @@ bool database_given(struct cli *cli, const char **ret_url, struct error *error)
 		return check_no_password(url, error);
 	if (!path)
 		return true;
-	if (!durable_read(path, MAX_CONNINFO, &content, error))
-		return error_wrap(error, "--database-file");
-	*ret_url =
-		arena_strndup(&cli->arena, buf_text(&content), strcspn(buf_text(&content), "\r\n"));
-	return true;
+	done = durable_read_hidden(path, MAX_CONNINFO, &content, error) ||
+	       error_wrap(error, "--database-file");
+	if (done)
+		*ret_url = arena_strndup(&cli->arena, buf_text(&content),
+					 strcspn(buf_text(&content), "\r\n"));
+	buf_wipe(&content);
+	return done;
 }

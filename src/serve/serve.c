@@ -321,7 +321,7 @@ static bool start_api(struct serve *serve, const struct serve_options *options, 
 
 	done = !tls ||
 	       (durable_read(options->tls_certificate_file, SERVE_MAX_PEM, &certificate, error) &&
-		durable_read(options->tls_key_file, SERVE_MAX_PEM, &key, error));
+		durable_read_hidden(options->tls_key_file, SERVE_MAX_PEM, &key, error));
 	done = done &&
 	       listener_create(serve->loop,
 			       &(struct listener_options){

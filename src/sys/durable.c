@@ -95,7 +95,18 @@ static bool read_all(int fd, const char *path, size_t max_size, struct buf *cont
 	}
 }
 
-bool durable_read(const char *path, size_t max_size, struct buf *ret_content, struct error *error)
+static bool check_hidden(const char *path, mode_t mode, struct error *error)
+{
+	if ((mode & S_IROTH) == 0)
+		return true;
+	error_set(error, ERROR_FORBIDDEN, "everybody may read '%s' (mode %04o)", path,
+		  (unsigned)(mode & 07777));
+	return error_hint(error, "chmod 600 it, or 640 for a group, and replace what it holds if "
+				 "others could have read it.");
+}
+
+static bool read_file(const char *path, size_t max_size, bool hidden, struct buf *ret_content,
+		      struct error *error)
 {
 	/* O_NONBLOCK: opening a fifo must not wait for its writer. */
 	CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -112,6 +123,8 @@ bool durable_read(const char *path, size_t max_size, struct buf *ret_content, st
 	if (!S_ISREG(stat.st_mode))
 		return error_set(error, ERROR_INVALID_STATE, "read '%s': not a file but %s", path,
 				 kind_of(stat.st_mode));
+	if (hidden && !check_hidden(path, stat.st_mode, error))
+		return false;
 	if ((uint64_t)stat.st_size > max_size)
 		return too_large(path, max_size, error);
 	if (!read_all(fd, path, max_size, &content, error))
@@ -120,6 +133,17 @@ bool durable_read(const char *path, size_t max_size, struct buf *ret_content, st
 	*ret_content = content;
 	content = (struct buf){0};
 	return true;
+}
+
+bool durable_read(const char *path, size_t max_size, struct buf *ret_content, struct error *error)
+{
+	return read_file(path, max_size, false, ret_content, error);
+}
+
+bool durable_read_hidden(const char *path, size_t max_size, struct buf *ret_content,
+			 struct error *error)
+{
+	return read_file(path, max_size, true, ret_content, error);
 }
 
 /* --- writing --- */

@@ -22,6 +22,9 @@
  * INVALID_STATE saying what it is. `ret_content` must be empty or hold an old content. */
 MUST_CHECK bool durable_read(const char *path, size_t max_size, struct buf *ret_content,
 			     struct error *error);
+/* The same of a secret that somebody else wrote: FORBIDDEN when everybody may read it. */
+MUST_CHECK bool durable_read_hidden(const char *path, size_t max_size, struct buf *ret_content,
+				    struct error *error);
 MUST_CHECK bool durable_replace(const char *path, const void *data, size_t length, mode_t mode,
 				struct error *error);
 /* As replace, but the file must not exist: CONFLICT otherwise. */

@@ -89,6 +89,22 @@ static void test_read_tells_absent_from_unreadable(void **state)
 		     ERROR_INTERNAL, "Not a directory");
 }
 
+/* Whose group may read it is its owner's choice. */
+static void test_a_secret_that_all_may_read_is_refused(void **state)
+{
+	CLEANUP(buf) struct buf content = {0};
+	const char *path = folder_path(state, "a");
+	struct error error;
+
+	expect_ok(durable_create(path, "word", 4, 0640, &error), &error);
+	expect_ok(durable_read_hidden(path, 4, &content, &error), &error);
+	assert_string_equal(buf_text(&content), "word");
+	assert_int_equal(chmod(path, 0644), 0);
+	expect_error(durable_read_hidden(path, 4, &content, &error), &error, ERROR_FORBIDDEN,
+		     "everybody may read");
+	expect_ok(durable_read(path, 4, &content, &error), &error);
+}
+
 static void test_read_is_bounded(void **state)
 {
 	CLEANUP(buf) struct buf content = {0};
@@ -299,6 +315,7 @@ int main(void)
 		FOLDER_TEST(test_a_failed_write_leaves_the_old_content),
 		FOLDER_TEST(test_create_refuses_what_exists),
 		FOLDER_TEST(test_read_tells_absent_from_unreadable),
+		FOLDER_TEST(test_a_secret_that_all_may_read_is_refused),
 		FOLDER_TEST(test_read_is_bounded),
 		FOLDER_TEST(test_read_takes_large_files),
 		FOLDER_TEST(test_remove_and_rename),
