@@ -252,7 +252,11 @@ static void show_resources(const json_t *status, struct buf *out)
 		}
 	}
 	if (json_array_size(resources) == 0)
-		buf_add_text(out, "kubelet   nothing offered\n");
+		buf_printf(out, "kubelet   nothing offered%s\n",
+			   true_of(status, "servesKubelet") ? ""
+							    : ", and nothing will be: config.toml "
+							      "needs [host] units = false and "
+							      "[kubernetes] node_name");
 }
 
 static void show_releases(const json_t *status, struct buf *out)

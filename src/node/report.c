@@ -163,6 +163,7 @@ void report_step(struct node *node, struct mono now)
 		.spec = node->spec,
 		.last_sequence = node->reports.sequence,
 		.has_gpus = source_inventory(node->gpus)->gpus.count > 0,
+		.serves_kubelet = config_hosted(node->config),
 		.has_holds = holds_devices(node) || node->holds_error.code != ERROR_NONE,
 	};
 	bool timed;

@@ -261,6 +261,7 @@ json_t *status_describe(const struct node *node)
 	tree_set(object, "startedAt", json_integer(node->started.ms));
 	tree_set(object, "now", json_integer(clock_wall().ms));
 	set_text(object, "api", node_gpu_api(node));
+	tree_set(object, "servesKubelet", json_boolean(config_hosted(node->config)));
 	set_text(object, "driver", inventory->driver);
 	tree_set(object, "simulated", json_boolean(inventory->simulated));
 	set_text(object, "simulatedReason", inventory->simulated_reason);

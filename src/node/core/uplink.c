@@ -38,7 +38,8 @@ bool uplink_pack_hello(const struct uplink_hello *hello, struct buf *out, struct
 	message.boot_id = message_text(hello->boot_id);
 	message.version = message_text(BC_VERSION);
 	message.capabilities = capabilities;
-	message.n_capabilities = hello->has_gpus || hello->has_holds ? ARRAY_SIZE(capabilities) : 0;
+	if ((hello->has_gpus && hello->serves_kubelet) || hello->has_holds)
+		message.n_capabilities = ARRAY_SIZE(capabilities);
 	if (hello->spec) {
 		message.lineage = message_text(hello->spec->lineage);
 		message.spec_generation = hello->spec->generation;

@@ -32,9 +32,10 @@ struct uplink_hello {
 	const struct spec *spec; /* NULL: none is stored */
 	int64_t last_sequence;
 	int64_t opened_ms; /* by the boot's clock; later streams have more */
-	/* A host without GPUs announces no capability (GW-1). One that holds some has them, though it
+	/* A host without GPUs announces no capability (GW-1), nor does one whose kubelet isn't ours
+	 * to serve: what it were given would reach no pod. One that holds some has them, though it
 	 * may not see them now: without capabilities it would be told to give them back. */
-	bool has_gpus, has_holds;
+	bool has_gpus, serves_kubelet, has_holds;
 };
 MUST_CHECK bool uplink_pack_hello(const struct uplink_hello *hello, struct buf *out,
 				  struct error *error);

@@ -21,19 +21,20 @@ static void test_hello(void **state)
 		.boot_id = "boot", .hostname = "host", .last_sequence = 3, .opened_ms = 9};
 
 	(void)state;
-	for (int gpus = 0; gpus < 3; gpus++)
+	for (int gpus = 0; gpus < 4; gpus++)
 		for (int stored = 0; stored < 2; stored++) {
 			CLEANUP(buf) struct buf bytes = {0};
 			CLEANUP(message) Bettercompute__V1__Up *up = NULL;
 			struct error error;
 
-			hello.has_gpus = gpus == 1;
-			hello.has_holds = gpus == 2; /* of GPUs that can't be seen now */
+			hello.has_gpus = gpus == 1 || gpus == 3;
+			hello.serves_kubelet = gpus != 3; /* there, but for no pod */
+			hello.has_holds = gpus == 2;      /* of GPUs that can't be seen now */
 			hello.spec = stored ? &spec : NULL;
 			expect_ok(uplink_pack_hello(&hello, &bytes, &error), &error);
 			up = back(&bytes);
 			assert_int_equal(up->body_case, BETTERCOMPUTE__V1__UP__BODY_HELLO);
-			assert_int_equal(up->hello->n_capabilities, gpus ? 2 : 0);
+			assert_int_equal(up->hello->n_capabilities, gpus == 1 || gpus == 2 ? 2 : 0);
 			assert_int_equal(up->hello->spec_generation, stored ? 7 : 0);
 			assert_string_equal(up->hello->lineage, stored ? "lineage-1" : "");
 			assert_int_equal(up->hello->last_sequence, 3);
