@@ -91,8 +91,9 @@ bool api_error_parse(int status, const char *body, size_t length, struct error *
 	copy_text(error->what, sizeof error->what, json_object_get(said, "message"));
 	copy_text(error->field, sizeof error->field, json_object_get(said, "field"));
 	copy_text(error->hint, sizeof error->hint, json_object_get(said, "hint"));
-	if (error->code == ERROR_UNAUTHENTICATED && !error->hint[0])
-		error_hint(error, "See which key is used: better-compute config show --origin");
+	if (error->code == ERROR_UNAUTHENTICATED) /* the API's own speaks of a header */
+		error_hint(error, "Name a key's file by --key-file or BETTER_COMPUTE_KEY_FILE; see "
+				  "which is used: better-compute config show --origin");
 	return false;
 }
 

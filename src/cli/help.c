@@ -2,7 +2,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 
-#define HELP_NAME_WIDTH 26
+#define HELP_NAME_WIDTH 30
 #define HELP_TEXT_WIDTH 88
 
 const char HELP_ABOUT[] =
@@ -46,8 +46,11 @@ static void summary_line(struct buf *out, const struct command *command)
 	if (command->operands)
 		buf_printf(out, " %s", command->operands);
 	size_t width = out->length - start;
-	buf_printf(out, "%*s%s\n", width < HELP_NAME_WIDTH ? (int)(HELP_NAME_WIDTH - width) : 2, "",
-		   command->summary);
+	if (width + 2 > HELP_NAME_WIDTH) { /* a long name has a line for itself */
+		buf_add_char(out, '\n');
+		width = 0;
+	}
+	buf_printf(out, "%*s%s\n", (int)(HELP_NAME_WIDTH - width), "", command->summary);
 }
 
 static void summaries(struct buf *out, const struct command_set *set, unsigned wanted)

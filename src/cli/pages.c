@@ -115,8 +115,11 @@ static void add_times(struct cli *cli, struct page *page, const json_t *item, bo
 	const char *ends = view_when(arena, item, "endAt", cli->now);
 
 	page_line(page, "for", view_text(item, "duration"));
-	page_line(page, view_starts(arena, item, cli->now) ? "starts" : "started",
-		  view_when(arena, item, "startAt", cli->now));
+	if (view_start_is_ahead(item, cli->now))
+		page_line(page, over ? "was to start" : "starts",
+			  view_when(arena, item, "startAt", cli->now));
+	else
+		page_line(page, "started", view_when(arena, item, "startAt", cli->now));
 	if (over && given)
 		page_line(page, "given back", given);
 	else

@@ -289,13 +289,19 @@ bool view_terminal(const char *state)
 	return false;
 }
 
+bool view_start_is_ahead(const json_t *reservation, struct wall now)
+{
+	struct wall start;
+
+	return read_time(reservation, "startAt", &start) && start.ms > now.ms + LATER_MS;
+}
+
 const char *view_starts(struct arena *arena, const json_t *reservation, struct wall now)
 {
 	const char *state = view_text(reservation, "state");
-	struct wall start;
 
 	if (!state || (!str_equal(state, "pending") && !str_equal(state, "placed")) ||
-	    !read_time(reservation, "startAt", &start) || start.ms <= now.ms + LATER_MS)
+	    !view_start_is_ahead(reservation, now))
 		return NULL;
 	return view_relative(arena, reservation, "startAt", now);
 }
@@ -482,7 +488,7 @@ static void add_fields(struct field_list *list, const char *prefix, const json_t
 		add_array(list, prefix, value);
 		return;
 	}
-	if (!json_is_object(value)) {
+	if (json_object_size(value) == 0) { /* an empty object says something too: it is there */
 		add_scalar(list, prefix, value);
 		return;
 	}

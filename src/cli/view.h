@@ -36,6 +36,8 @@ const char *view_reason(struct arena *arena, const json_t *reasons, size_t index
 const char *view_conditions(struct arena *arena, const json_t *conditions);
 /* When a reservation ends or ended. */
 const char *view_ends(struct arena *arena, const json_t *reservation, struct wall now);
+/* Whether its start is still to come, or was when it ended. */
+bool view_start_is_ahead(const json_t *reservation, struct wall now);
 /* "in 2 h": of one that waits for its start; NULL for others. */
 const char *view_starts(struct arena *arena, const json_t *reservation, struct wall now);
 /* "in 2 h (2026-11-30 00:12 UTC)"; NULL when absent. */

@@ -36,6 +36,20 @@ static void test_list_follows_pages(void **state)
 	fake_server_destroy(server);
 }
 
+/* What the API says to whoever writes HTTP helps nobody who types commands. */
+static void test_a_key_that_does_not_open(void **state)
+{
+	static const char body[] = "{\"error\":{\"code\":\"UNAUTHENTICATED\",\"message\":\"no\","
+				   "\"hint\":\"Send 'Authorization: Bearer bck_…'.\"}}";
+	struct error error = {0};
+
+	(void)state;
+	expect_error(api_error_parse(401, body, strlen(body), &error), &error,
+		     ERROR_UNAUTHENTICATED, "no");
+	assert_non_null(strstr(error.hint, "--key-file"));
+	assert_null(strstr(error.hint, "Bearer"));
+}
+
 static void test_errors_of_the_api(void **state)
 {
 	static const struct {
@@ -109,6 +123,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_list_follows_pages),
+		cmocka_unit_test(test_a_key_that_does_not_open),
 		cmocka_unit_test(test_errors_of_the_api),
 		cmocka_unit_test(test_answers_that_are_no_json),
 		cmocka_unit_test(test_nobody_there),

@@ -198,6 +198,10 @@ static void test_help_names_everything(void **state)
 	for (const char *at = buf_text(&daily); (at = strstr(at, "\n  ")); at++)
 		lines++;
 	assert_int_equal(lines, 9); /* and `up`, which the program adds, makes ten */
+	/* What a command does stands in one column. */
+	assert_non_null(strstr(buf_text(&all), "\n  release ID...               give"));
+	assert_non_null(
+		strstr(buf_text(&all), "NAME-...\n                              set labels"));
 	assert_non_null(strstr(buf_text(&daily), "reserve"));
 	assert_null(strstr(buf_text(&daily), "join-tokens"));
 	assert_non_null(strstr(buf_text(&man), "\\fB\\-\\-gpus\\fR \\fIN\\fR"));

@@ -126,6 +126,7 @@ static void test_starts_ends_and_sick_gpus(void **state)
 	assert_string_equal(view_ends(&arena, later, now), "in 4 h");
 	assert_string_equal(view_ends_exact(&arena, later), "2026-11-30 03:33 UTC");
 	assert_null(view_starts(&arena, over, now));
+	assert_true(view_start_is_ahead(later, now));
 	assert_string_equal(view_ends_exact(&arena, over), "2026-11-29 23:32 UTC");
 	assert_string_equal(view_sick_gpus(&arena, node), "2 GPUs unhealthy");
 	assert_null(view_sick_gpus(&arena, later));
@@ -193,15 +194,17 @@ static void test_fields_lines(void **state)
 {
 	CLEANUP(buf) struct buf text = {0};
 	CLEANUP(tree)
-	json_t *object = tree("{\"id\":\"pool_1\",\"policy\":{\"kubernetes\":{\"gpuApi\":\"dra\"}},"
-			      "\"taints\":[\"a\",\"b\"],\"list\":[{\"x\":1},{\"x\":2}],"
-			      "\"createdAt\":\"2026-11-29T23:33:20.000Z\",\"bad\":\"\\u001b[2J\"}");
+	json_t *object =
+		tree("{\"id\":\"pool_1\",\"policy\":{\"kubernetes\":{\"gpuApi\":\"dra\"},"
+		     "\"more\":{}},\"taints\":[\"a\",\"b\"],\"list\":[{\"x\":1},{\"x\":2}],"
+		     "\"createdAt\":\"2026-11-29T23:33:20.000Z\",\"bad\":\"\\u001b[2J\"}");
 
 	(void)state;
 	view_fields(&text, object, (struct wall){INT64_C(1795995200000) + 60000}, 0);
 	assert_string_equal(buf_text(&text),
 			    "id                        pool_1\n"
 			    "policy.kubernetes.gpuApi  dra\n"
+			    "policy.more               {}\n"
 			    "taints                    a, b\n"
 			    "list[0].x                 1\n"
 			    "list[1].x                 2\n"
