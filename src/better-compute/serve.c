@@ -60,9 +60,11 @@ static bool read_options(struct cli *cli, struct serve_options *ret_options, str
 	if (!options_need(cli->options, "tls-cert", "tls-key", error) ||
 	    !options_need(cli->options, "tls-key", "tls-cert", error) ||
 	    !options_need(cli->options, "key-out", "init", error) ||
+	    !options_need(cli->options, "another-key", "init", error) ||
 	    !database_given(cli, &options.database, error))
 		return false;
 	options.gateway_address = gateway_address(cli);
+	options.another_key = options_given(cli->options, "another-key");
 	options.migrate = options_given(cli->options, "migrate");
 	/* One process has a SQLite file: there is nobody else to go to. */
 	options.drain_delay_ms = options_number(
@@ -99,7 +101,9 @@ static bool init(const struct cli *cli, const struct serve_options *options, str
 	if (!done)
 		return false;
 	if (!key[0])
-		output_note("this database has an operator key already; no other was made");
+		output_note(
+			"this database has an operator key already; no other was made. If it is "
+			"lost: --another-key");
 	else if (!path)
 		printf("%s\n", key);
 	if (key[0] && !path)
@@ -244,6 +248,9 @@ static const struct option OPTIONS[] = {
 	 .kind = OPTION_TEXT,
 	 .value = "FILE",
 	 .help = "with --init: where the operator key goes (0600), not to stdout"},
+	{.name = "another-key",
+	 .kind = OPTION_FLAG,
+	 .help = "with --init: make an operator key also when there is one, for when that is lost"},
 	{.name = "listen",
 	 .kind = OPTION_TEXT,
 	 .value = "ADDR:PORT",

@@ -109,6 +109,31 @@ bool control_init(struct control *control, char ret_key[CONTROL_KEY_SIZE], struc
 	return store_run(control->connection, STORE_WRITE, init_body, ret_key, error);
 }
 
+static bool another_key_body(struct store_connection *db, void *argument, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	struct control_principal itself = {.role = CONTROL_ROLE_OPERATOR};
+
+	if (!store_query(db,
+			 "SELECT tenant FROM api_keys WHERE role = 'operator' "
+			 "ORDER BY created_ms, id LIMIT 1",
+			 STORE_NO_PARAMS, &rows, error))
+		return false;
+	if (rows.count == 0)
+		return error_set(error, ERROR_NOT_FOUND, "this database has no operator key yet");
+	str_copy(itself.tenant, ID_SIZE, store_get_text(&rows, 0, 0));
+	/* Nobody called: in the audit the key is who made itself. */
+	return key_insert(db, itself.tenant, "operator", "another", itself.key, argument, error) &&
+	       work_audit(db, &itself, ACCESS_KEYS_CREATE, itself.tenant, itself.key,
+			  json_pack("{s:s}", "role", "operator"), error);
+}
+
+bool control_another_key(struct control *control, char ret_key[CONTROL_KEY_SIZE],
+			 struct error *error)
+{
+	return store_run(control->connection, STORE_WRITE, another_key_body, ret_key, error);
+}
+
 /* --- readiness --- */
 
 static bool ping_body(struct store_connection *db, void *argument, struct error *error)

@@ -46,6 +46,10 @@ MUST_CHECK bool control_authenticate(struct control *control, const char *key,
 #define CONTROL_KEY_SIZE 96
 MUST_CHECK bool control_init(struct control *control, char ret_key[CONTROL_KEY_SIZE],
 			     struct error *error);
+/* Another operator key, for whoever has the database itself: the way back when all are lost.
+ * `ret_key` is its text; NOT_FOUND before control_init(). */
+MUST_CHECK bool control_another_key(struct control *control, char ret_key[CONTROL_KEY_SIZE],
+				    struct error *error);
 
 /* --- the HTTP API: one function a call of docs/internals/http-api.md --- */
 

@@ -108,6 +108,11 @@ static bool first_key(struct control *control, void *arg, struct error *error)
 	return control_init(control, arg, error);
 }
 
+static bool another_key(struct control *control, void *arg, struct error *error)
+{
+	return control_another_key(control, arg, error);
+}
+
 bool serve_init(const struct serve_options *options, char ret_key[SERVE_KEY_SIZE],
 		struct error *error)
 {
@@ -128,7 +133,9 @@ bool serve_init(const struct serve_options *options, char ret_key[SERVE_KEY_SIZE
 	serve_forget_url(url);
 	if (!done)
 		return false;
-	done = with_control(store, first_key, ret_key, error);
+	done = with_control(store, first_key, ret_key, error) &&
+	       (!options->another_key || ret_key[0] ||
+		with_control(store, another_key, ret_key, error));
 	store_destroy(store);
 	return done;
 }
@@ -156,7 +163,9 @@ static bool load_pki(struct serve *serve, const struct serve_options *options, s
 		return true;
 	}
 	if (error->code == ERROR_NOT_FOUND)
-		error_hint(error, "Run 'better-compute serve --init --home %s' first.",
+		error_hint(error,
+			   "Run 'better-compute serve --init --home %s' first; for a database "
+			   "that has nodes, copy its control plane's folder pki there instead.",
 			   options->home);
 	return false;
 }

@@ -27,7 +27,8 @@ struct serve_options {
 	size_t workers;
 	const char *tls_certificate_file, *tls_key_file; /* of the API; NULL: plain HTTP */
 	int64_t key_calls, address_calls; /* a second, twice as many at once; 0: any number */
-	bool migrate; /* a PostgreSQL database of an older version is brought up to date */
+	bool another_key; /* serve_init() makes an operator key also where there is one */
+	bool migrate;     /* a PostgreSQL database of an older version is brought up to date */
 	const char *secret_key_file; /* of pki/seal.h; NULL: no secret is kept */
 	/* How long it goes on with /readyz saying no, so that whoever spreads requests over
 	 * replicas sees it; 0: none. */

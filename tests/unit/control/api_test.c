@@ -42,6 +42,27 @@ static void test_keys_open_and_stop_opening(void **state)
 		&error, ERROR_UNAUTHENTICATED, "no valid API key");
 }
 
+/* Whoever has the database gets in again, though the first key is lost. */
+static void test_another_operator_key(void **state)
+{
+	struct world *world = *state;
+	struct control_principal principal;
+	struct control_call made_by = {.principal = &principal, .key_id = principal.key};
+	char key[CONTROL_KEY_SIZE];
+	json_t *audit;
+	struct error error;
+
+	expect_ok(control_another_key(&world->control, key, &error), &error);
+	expect_ok(control_authenticate(&world->control, key, &principal, &error), &error);
+	assert_int_equal(principal.role, CONTROL_ROLE_OPERATOR);
+	assert_string_equal(principal.tenant, world->operator.tenant);
+	assert_string_not_equal(principal.key, world->operator.key);
+	expect_ok(world_ask(world, control_audit_list, &made_by, &audit, &error), &error);
+	assert_string_equal(world_text(audit, "items.0.action"), "compute:keys:create");
+	assert_string_equal(world_text(audit, "items.0.object"), principal.key);
+	json_decref(audit);
+}
+
 /* proves: POOL-4 */
 static void test_nobody_makes_a_key_that_reaches_further(void **state)
 {
@@ -539,6 +560,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		WORLD_TEST(test_keys_open_and_stop_opening),
+		WORLD_TEST(test_another_operator_key),
 		WORLD_TEST(test_nobody_makes_a_key_that_reaches_further),
 		WORLD_TEST(test_pool_is_made_read_patched_and_archived),
 		WORLD_TEST(test_cluster_of_joined_machines_cannot_be_swapped),

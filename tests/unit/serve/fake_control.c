@@ -355,6 +355,12 @@ bool control_init(struct control *control, char ret_key[CONTROL_KEY_SIZE], struc
 	return true;
 }
 
+bool control_another_key(struct control *control, char ret_key[CONTROL_KEY_SIZE],
+			 struct error *error)
+{
+	return control_init(control, ret_key, error);
+}
+
 bool control_metrics(struct control *control, struct control_metrics *ret_metrics,
 		     struct error *error)
 {
