@@ -63,6 +63,9 @@ static bool backup(struct cli *cli, struct error *error)
 		return false;
 	done = write_backup(url, path, &info, error);
 	serve_forget_url(url);
+	if (!done && error->code == ERROR_NOT_FOUND && !error->hint[0])
+		error_hint(error, "Name the control plane's folder: --home DIR; or its database: "
+				  "--database-file FILE.");
 	return done && show(cli, "wrote", path, &info);
 }
 
@@ -77,15 +80,21 @@ static bool restore(struct cli *cli, struct error *error)
 	char *url;
 	bool done;
 
-	if (!durable_read(path, BACKUP_MAX_SIZE, &text, error) ||
-	    !durable_make_folder(database_home(cli), 0700, error) || !find_url(cli, &url, error))
+	if (!durable_read(path, BACKUP_MAX_SIZE, &text, error) || !find_url(cli, &url, error))
 		return false;
+	/* Of the home's own database alone: another one has nothing to do with that folder. */
+	if (!database_is_elsewhere(cli) && !durable_make_folder(database_home(cli), 0700, error)) {
+		serve_forget_url(url);
+		return false;
+	}
 	done = backup_restore(url, &text, path, force, &info, error);
 	serve_forget_url(url);
 	buf_wipe(&text);
 	if (!done || !show(cli, "restored", path, &info))
 		return false;
 	output_note("nodes meet a new lineage: they report all they hold, and take what it says");
+	output_note(
+		"they trust the keys of the folder pki as it was: serve needs a copy of that one");
 	return true;
 }
 

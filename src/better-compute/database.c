@@ -11,6 +11,12 @@ const char *database_home(const struct cli *cli)
 	return home ? home : DATABASE_DEFAULT_HOME;
 }
 
+bool database_is_elsewhere(const struct cli *cli)
+{
+	return options_given(cli->options, "database") ||
+	       options_given(cli->options, "database-file");
+}
+
 /* "password=" of a URL's query, or "password = " among libpq's words. */
 static bool names_password(const char *url)
 {

@@ -24,6 +24,8 @@
 		 .help = "the same from a file's first line, for one with a password"}
 
 const char *database_home(const struct cli *cli);
+/* Whether one of them was given, so that it isn't the home's own. */
+bool database_is_elsewhere(const struct cli *cli);
 /* What --database or --database-file say; NULL: neither. Lives as long as the cli. A password on
  * the command line is refused: others can see it. */
 MUST_CHECK bool database_given(struct cli *cli, const char **ret_url, struct error *error);
