@@ -52,8 +52,10 @@ static bool load(struct store_connection *db, const struct control_call *call,
 
 static bool check_length(int64_t length_ms, const char *field, struct error *error)
 {
-	if (length_ms < RESERVE_MIN_MS)
-		return error_field(error, field, "leaves less than a minute");
+	if (length_ms < RESERVE_MIN_MS) {
+		error_field(error, field, "leaves less than a minute from its start");
+		return error_hint(error, "To give it back altogether, release it.");
+	}
 	if (length_ms > RESERVE_MAX_MS)
 		return error_field(error, field, "makes it longer than 366 days");
 	return true;

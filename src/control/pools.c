@@ -173,8 +173,13 @@ static bool check_site(struct store_connection *db, const struct pool_input *inp
 	trust.site_tenant = store_get_text(&rows, 0, 0);
 	trust.site_is_custom = str_equal(store_get_text(&rows, 0, 1), "custom");
 	trust.root_tenant = store_get_text(&rows, 0, 2);
-	if (trust.site_is_custom && !str_equal(trust.site_tenant, input->tenant))
-		return work_not_found(error, "site", input->site);
+	if (trust.site_is_custom && !str_equal(trust.site_tenant, input->tenant)) {
+		work_not_found(error, "site", input->site);
+		return error_hint(error,
+				  "A pool of tenant '%s' takes a site of that tenant, or "
+				  "one of the platform.",
+				  input->tenant);
+	}
 	if (!str_equal(store_get_text(&rows, 0, 3), "active"))
 		return error_set(error, ERROR_INVALID_STATE, "site '%s' is archived", input->site);
 	return pool_policy_check_site(&input->policy, trust.site_is_custom,

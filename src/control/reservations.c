@@ -241,7 +241,8 @@ bool reservation_check_owner(const struct control_call *call, const struct reser
 	error_set(error, ERROR_FORBIDDEN,
 		  "only the tenant that owns pool '%s' may book binding kubernetes in it",
 		  request->pool);
-	return error_hint(error, "Use a pool of tenant '%s'.", request->tenant);
+	return error_hint(error, "Book for that tenant, or in a pool of tenant '%s'.",
+			  request->tenant);
 }
 
 /* --- create --- */

@@ -100,8 +100,10 @@ static bool read_start(const struct body *body, struct wall now, int64_t *ret_ms
 		return true;
 	if (!timestamp_parse(start, "startAt", &time, error))
 		return false;
-	if (time.ms < now.ms - RESERVE_LATE_MS)
-		return error_field(error, "startAt", "lies in the past");
+	if (time.ms < now.ms - RESERVE_LATE_MS) {
+		error_field(error, "startAt", "lies in the past");
+		return error_hint(error, "Without a start it starts at once.");
+	}
 	if (time.ms > now.ms + RESERVE_MAX_MS)
 		return error_field(error, "startAt", "lies more than 366 days ahead");
 	*ret_ms = time.ms;

@@ -108,11 +108,15 @@ static bool read_gateway(json_t *tree, struct config *config, struct error *erro
 			return false;
 		config->addresses[config->address_count++] = arena_strdup(&config->arena, address);
 	}
-	if (config->address_count > 0 && (!*config->server_name || !*config->ca_pins))
-		return error_field(error,
-				   *config->server_name ? "gateway.ca_pins" : "gateway.server_name",
-				   "is needed with gateway.addresses");
-	return true;
+	if (config->address_count == 0 || (*config->server_name && *config->ca_pins))
+		return true;
+	if (*config->server_name) {
+		error_field(error, "gateway.ca_pins", "is needed with gateway.addresses");
+		return error_hint(error, "'better-compute pki show' prints them.");
+	}
+	error_field(error, "gateway.server_name", "is needed with gateway.addresses");
+	return error_hint(error, "It is serve's --gateway-name; if none was given, "
+				 "gateway.better-compute.internal.");
 }
 
 static bool read_join(json_t *tree, struct config *config, struct error *error)
