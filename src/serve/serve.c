@@ -549,6 +549,8 @@ void serve_destroy(struct serve *serve)
 		serve->opening->given_up = true;
 		serve->opening->serve = NULL;
 	}
+	if (serve->store)
+		store_hurry(serve->store);
 	workers_destroy(serve->workers); /* first: its jobs come back to what follows */
 	loop_timer_destroy(serve->drain_timer);
 	loop_timer_destroy(serve->delay_timer);

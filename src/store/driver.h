@@ -34,6 +34,7 @@ struct store {
 	char lineage[STORE_LINEAGE_SIZE];
 	int schema_version;
 	int silence_ms;                  /* of a server: after so much it is given up */
+	_Atomic bool hurried;            /* store_hurry() */
 	void *driver_state;              /* what the driver keeps while the store is open */
 	struct store_counters *counters; /* by enum store_mode */
 };

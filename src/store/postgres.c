@@ -1,6 +1,7 @@
 #include "store/driver.h"
 
 #include <libpq-fe.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -8,6 +9,7 @@
 /* A worker must not hang on a statement: the server breaks off one that takes longer than 60 s, and
  * a server that doesn't even do that is given up. */
 #define SILENCE_MS 75000
+#define LOOK_MS    250 /* how often one who waits looks whether it is hurried */
 #define SESSION_SETTINGS                                                                           \
 	"SET client_min_messages = warning; SET statement_timeout = '60s'; "                       \
 	"SET idle_in_transaction_session_timeout = '120s'; SET client_encoding = 'UTF8'"
@@ -72,6 +74,17 @@ static bool is_state(const char *state, const char *class)
 	return state && str_starts(state, class);
 }
 
+/* How long a server may say nothing. */
+static int silence_of(const struct postgres_connection *connection)
+{
+	const struct store *store = connection->base.store;
+
+	if (connection->patient)
+		return INT_MAX;
+	return store->hurried && store->silence_ms > STORE_HURRIED_MS ? STORE_HURRIED_MS
+								      : store->silence_ms;
+}
+
 /* SQLSTATE classes: 40 rollback (40001, 40P01 are races), 23 constraints, 53 its disk or memory is
  * full, 57 the server goes away, 08 connection. */
 static bool failure(struct postgres_connection *connection, const PGresult *result,
@@ -88,7 +101,7 @@ static bool failure(struct postgres_connection *connection, const PGresult *resu
 		if (connection->given_up)
 			return error_set(error, ERROR_UNAVAILABLE,
 					 "%s: the database server said nothing for %d s", doing,
-					 connection->base.store->silence_ms / 1000);
+					 silence_of(connection) / 1000);
 		return set_message(error, ERROR_UNAVAILABLE, doing,
 				   PQerrorMessage(connection->handle));
 	}
@@ -109,6 +122,23 @@ static bool failure(struct postgres_connection *connection, const PGresult *resu
 
 /* --- statements --- */
 
+/* Waits for the server to say something. Of one that is given up libpq then reads the end of the
+ * connection, and cleans up. */
+static void hear(struct postgres_connection *connection)
+{
+	struct pollfd server = {.fd = PQsocket(connection->handle), .events = POLLIN};
+
+	for (int waited_ms = 0; poll(&server, 1, LOOK_MS) == 0;) {
+		if (waited_ms < INT_MAX - LOOK_MS)
+			waited_ms += LOOK_MS;
+		if (waited_ms >= silence_of(connection)) {
+			connection->given_up = true;
+			shutdown(server.fd, SHUT_RDWR);
+			return;
+		}
+	}
+}
+
 /* The last result of what was sent; NULL when it couldn't be sent. */
 static PGresult *await(struct postgres_connection *connection, int sent)
 {
@@ -119,15 +149,7 @@ static PGresult *await(struct postgres_connection *connection, int sent)
 		return NULL;
 	for (;;) {
 		while (PQisBusy(handle)) {
-			struct pollfd server = {.fd = PQsocket(handle), .events = POLLIN};
-			int silence_ms =
-				connection->patient ? -1 : connection->base.store->silence_ms;
-
-			/* Libpq then reads the end of the connection, and cleans up. */
-			if (poll(&server, 1, silence_ms) == 0) {
-				connection->given_up = true;
-				shutdown(server.fd, SHUT_RDWR);
-			}
+			hear(connection);
 			if (!PQconsumeInput(handle))
 				break;
 		}
@@ -273,6 +295,9 @@ static bool revive(struct postgres_connection *connection, struct error *error)
 {
 	if (!is_lost(connection))
 		return true;
+	if (connection->base.store->hurried)
+		return error_set(error, ERROR_UNAVAILABLE,
+				 "the database was lost, and the control plane is stopping");
 	forget_statements(connection);
 	connection->given_up = connection->patient = false;
 	PQreset(connection->handle);

@@ -507,6 +507,11 @@ void store_disconnect(struct store_connection *connection)
 	connection->driver->disconnect(connection);
 }
 
+void store_hurry(struct store *store)
+{
+	store->hurried = true;
+}
+
 const char *store_driver(const struct store *store)
 {
 	return store->driver->name;

@@ -65,6 +65,11 @@ MUST_CHECK bool store_connect(struct store *store, struct store_connection **ret
 			      struct error *error);
 void store_disconnect(struct store_connection *connection); /* takes NULL */
 
+/* Whoever stops waits for no silent server: a statement under way is given up after this much
+ * silence, and a lost server isn't connected to again. From any thread; it stays so. */
+#define STORE_HURRIED_MS 2000
+void store_hurry(struct store *store);
+
 /* --- transactions --- */
 
 enum store_mode {

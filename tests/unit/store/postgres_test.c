@@ -217,6 +217,41 @@ static void test_a_silent_server_is_given_up(void **state)
 	pthread_join(server.thread, NULL);
 }
 
+static void *hurry_in_thread(void *argument)
+{
+	const struct timespec while_it_waits = {.tv_nsec = 300000000};
+
+	nanosleep(&while_it_waits, NULL);
+	store_hurry(argument);
+	return NULL;
+}
+
+/* Neither waited for nor connected to again. */
+static void test_who_stops_waits_for_no_silent_server(void **state)
+{
+	struct server server = {.answers = 1};
+	struct store_counters counters[2] = {0};
+	struct store store = {.driver = &store_postgres, .silence_ms = 75000, .counters = counters};
+	struct store_connection *connection;
+	pthread_t hurrying;
+	int64_t began;
+	struct error error;
+
+	(void)state;
+	start(&server, "");
+	run(&server);
+	store.url = server.conninfo;
+	expect_ok(store_connect(&store, &connection, &error), &error);
+	assert_int_equal(pthread_create(&hurrying, NULL, hurry_in_thread, &store), 0);
+	began = now_ms();
+	expect_error(store_run(connection, STORE_READ, never_reached, NULL, &error), &error,
+		     ERROR_UNAVAILABLE, "is stopping");
+	assert_in_range(now_ms() - began, STORE_HURRIED_MS - 500, STORE_HURRIED_MS + 3000);
+	store_disconnect(connection);
+	pthread_join(hurrying, NULL);
+	pthread_join(server.thread, NULL);
+}
+
 static void test_a_silence_is_named(void **state)
 {
 	struct server server = {.answers = 0};
@@ -237,6 +272,7 @@ int main(void)
 		cmocka_unit_test(test_the_conninfo_knows_better),
 		cmocka_unit_test(test_connecting_ends),
 		cmocka_unit_test(test_a_silent_server_is_given_up),
+		cmocka_unit_test(test_who_stops_waits_for_no_silent_server),
 		cmocka_unit_test(test_a_silence_is_named),
 	};
 
