@@ -157,16 +157,6 @@ static bool load_context(struct request *request)
 	       context_load(&options, &request->cli->arena, &request->cli->context, &ignored);
 }
 
-/* What is over can't be changed any more. */
-static bool is_over(const json_t *item)
-{
-	const char *state = view_text(item, "state");
-
-	return view_text(item, "revokedAt") ||
-	       (state && (view_terminal(state) || str_equal(state, "archived") ||
-			  str_equal(state, "retired") || str_equal(state, "revoked")));
-}
-
 static const char *about(struct cli *cli, enum noun_kind kind, const json_t *item)
 {
 	const char *state = view_text(item, "state");
@@ -201,7 +191,7 @@ static void offer_live(struct request *request, enum noun_kind kind, bool change
 	{
 		const char *key = noun_get(kind)->name_key;
 		const char *id = view_text(item, "id"), *name = key ? view_text(item, key) : NULL;
-		if (changes && is_over(item))
+		if (changes && view_over(item)) /* can't be changed any more */
 			continue;
 		if (name)
 			offer(request, name, about(cli, kind, item));

@@ -118,11 +118,8 @@ const char *verb_count(struct cli *cli, enum noun_kind kind, const char *key, co
 		return NULL;
 	json_array_foreach(items, index, item)
 	{
-		const char *here = view_text(item, key), *state = view_text(item, "state");
-		bool over = view_text(item, "revokedAt") ||
-			    (state && (str_equal(state, "archived") ||
-				       str_equal(state, "retired") || view_terminal(state)));
-		count += here && str_equal(here, value) && !over;
+		const char *here = view_text(item, key);
+		count += here && str_equal(here, value) && !view_over(item);
 	}
 	return count ? arena_printf(&cli->arena, "%zu %s", count,
 				    count == 1 ? noun->word : noun->plural)

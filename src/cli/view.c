@@ -289,6 +289,15 @@ bool view_terminal(const char *state)
 	return false;
 }
 
+bool view_over(const json_t *item)
+{
+	const char *state = view_text(item, "state");
+
+	return view_text(item, "revokedAt") ||
+	       (state && (view_terminal(state) || str_equal(state, "archived") ||
+			  str_equal(state, "retired") || str_equal(state, "revoked")));
+}
+
 bool view_start_is_ahead(const json_t *reservation, struct wall now)
 {
 	struct wall start;

@@ -50,6 +50,8 @@ const char *view_sick_gpus(struct arena *arena, const json_t *node);
 const char *view_gone_devices(struct arena *arena, const json_t *node);
 bool view_has_condition(const json_t *object, const char *type);
 bool view_terminal(const char *reservation_state); /* no state follows */
+/* Is there nothing left to change: a key, a token, a reservation or anything that is archived? */
+bool view_over(const json_t *item);
 
 /* "gpu/6f1c…" : an atom short enough for a line, still telling GPUs apart. */
 const char *view_atom(struct arena *arena, const char *atom);

@@ -33,6 +33,30 @@ static void test_devices_and_gpus(void **state)
 			    "gpu/6f1c0000…/gi3/ci0");
 }
 
+static void test_what_is_over(void **state)
+{
+	static const struct {
+		const char *item;
+		bool over;
+	} cases[] = {
+		{"{}", false},
+		{"{\"state\":\"active\"}", false},
+		{"{\"state\":\"draining\"}", false},
+		{"{\"state\":\"released\"}", true},
+		{"{\"state\":\"archived\"}", true},
+		{"{\"state\":\"retired\"}", true},
+		{"{\"state\":\"revoked\"}", true},
+		{"{\"revokedAt\":\"2026-11-30T02:00:00.000Z\"}", true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		CLEANUP(tree) json_t *item = tree(cases[i].item);
+
+		assert_int_equal(view_over(item), cases[i].over);
+	}
+}
+
 static void test_bookings(void **state)
 {
 	static const struct {
@@ -285,6 +309,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_devices_and_gpus),
+		cmocka_unit_test(test_what_is_over),
 		cmocka_unit_test(test_bookings),
 		cmocka_unit_test(test_quotas_and_maps),
 		cmocka_unit_test(test_reasons_and_conditions),
