@@ -187,7 +187,7 @@ static bool transfer_failed(const struct http_client *client, const struct excha
 	if (error->code == ERROR_FORBIDDEN)
 		error_hint(error,
 			   "If the server has a certificate of a private authority, name its "
-			   "file as the CA file.");
+			   "file as the CA file (--ca-file).");
 	return false;
 }
 

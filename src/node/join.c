@@ -210,8 +210,13 @@ static bool fetch_key(struct join *join)
 	buf_printf(&url, "%s/.well-known/better-compute", join->config->join_server);
 	join->exit = JOIN_NETWORK;
 	if (!http_get(&options, buf_text(&url), MAX_WELL_KNOWN, CALL_TIMEOUT_MS, &answer,
-		      join->error))
-		return false;
+		      join->error)) {
+		if (join->error->code != ERROR_INVALID_INPUT)
+			return false;
+		join->exit = JOIN_FAILED; /* a wrong address stays wrong */
+		return error_hint(join->error, "join.server is an https:// address; where there is "
+					       "none, configure join.encryption_jwk.");
+	}
 	if (answer.status != 200)
 		return error_set(join->error, ERROR_UNAVAILABLE, "'%s' answers %d", buf_text(&url),
 				 answer.status);

@@ -339,6 +339,12 @@ static void test_answers_that_are_refused(void **state)
 	world->config.address_count = 2;
 	stop_service(world);
 	expect_join(world, JOIN_NETWORK, NULL);
+	/* An address that can't be right isn't one to try again. */
+	world->config.encryption_jwk = "";
+	world->config.join_server = "http://127.0.0.1:1";
+	expect_join(world, JOIN_FAILED, "not https");
+	world->config.join_server = "https://127.0.0.1:1";
+	expect_join(world, JOIN_NETWORK, NULL);
 }
 
 int main(void)
