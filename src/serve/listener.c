@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define BACKLOG      1024
+#define SPARE_PLACES 64 /* for whoever comes while those that make room for it go */
 #define SWEEP_MS     1000
 #define DRAIN_MS     50 /* the same while draining */
 #define STREAM_TYPE  "text/event-stream"
@@ -29,7 +30,9 @@ struct peer {
 	char *target;         /* of the request under way, as it came */
 	bool fresh;           /* has asked nothing yet */
 	bool busy;            /* its request is complete: the time is ours now */
-	struct mono deadline; /* when it must be, while not busy */
+	bool ours;            /* waits for us, not we for it */
+	bool shut;            /* its end is on its way */
+	struct mono deadline; /* when its request must be complete, or its answer should be read */
 };
 
 /* One request, from its first header to the end of its answer. It is also the worker's job: while
@@ -144,6 +147,24 @@ static void on_sweep(void *arg)
 		fn(listener->drained_arg);
 }
 
+/* Ends the connection that we have waited for longest: nobody takes all places by being slow. */
+static void make_room(struct listener *listener)
+{
+	struct peer *slowest = NULL;
+
+	for (size_t i = 0; i < listener->peers.count; i++) {
+		struct peer *peer = listener->peers.items[i];
+
+		if (!peer->ours && !peer->shut &&
+		    (!slowest || peer->deadline.ms < slowest->deadline.ms))
+			slowest = peer;
+	}
+	if (!slowest)
+		return;
+	slowest->shut = true;
+	shutdown(slowest->socket, SHUT_RDWR);
+}
+
 static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
 			  enum MHD_ConnectionNotificationCode code)
 {
@@ -151,6 +172,8 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
 	struct peer *peer;
 
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		if (listener->peers.count >= LISTENER_MAX_CONNECTIONS)
+			make_room(listener);
 		peer = mem_alloc(sizeof *peer);
 		peer->listener = listener;
 		peer->fresh = true;
@@ -199,7 +222,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
 	(void)cls, (void)connection, (void)code;
 	if (!exchange)
 		return;
-	exchange->peer->busy = false;
+	exchange->peer->busy = exchange->peer->ours = false;
 	exchange->peer->deadline =
 		mono_after(loop_now(exchange->listener->loop), LISTENER_REQUEST_MS);
 	event_stream_close(exchange->stream);
@@ -331,6 +354,9 @@ static enum MHD_Result send_answer(struct exchange *exchange)
 	result = MHD_queue_response(exchange->connection, (unsigned)response->status, out);
 	MHD_destroy_response(out);
 	exchange->peer->busy = true; /* what is left is to be written */
+	exchange->peer->ours = exchange->stream != NULL;
+	exchange->peer->deadline =
+		mono_after(loop_now(exchange->listener->loop), LISTENER_REQUEST_MS);
 	count(exchange);
 	return result;
 }
@@ -511,7 +537,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 	if (!workers_submit(listener->workers, work, on_answered, listener, exchange))
 		return refuse(exchange, 503, ERROR_UNAVAILABLE,
 			      "too many requests are under way: try again");
-	exchange->peer->busy = true;
+	exchange->peer->busy = exchange->peer->ours = true;
 	MHD_suspend_connection(connection);
 	return MHD_YES;
 }
@@ -545,8 +571,9 @@ static struct MHD_Daemon *start(struct listener *listener, const struct listener
 	return MHD_start_daemon(
 		flags, 0, NULL, NULL, on_request, listener, MHD_OPTION_EXTERNAL_LOGGER, log_library,
 		NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-		(unsigned)LISTENER_MAX_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		LISTENER_MAX_HEADERS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)LISTENER_IDLE_S,
+		(unsigned)(LISTENER_MAX_CONNECTIONS + SPARE_PLACES),
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, LISTENER_MAX_HEADERS,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)LISTENER_IDLE_S,
 		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
 		listener, MHD_OPTION_NOTIFY_COMPLETED, on_completed, listener,
 		MHD_OPTION_URI_LOG_CALLBACK, on_target, listener, MHD_OPTION_ARRAY,

@@ -3,7 +3,8 @@
  *
  * Owns      connections, their bounds and their ends. A request must be complete
  *           LISTENER_REQUEST_MS after its connection was opened or the answer before it was sent,
- *           however busily it trickles in. Plain HTTP is refused on any address but loopback.
+ *           however busily it trickles in. Once LISTENER_MAX_CONNECTIONS are open, whoever comes
+ *           takes the place of the slowest. Plain HTTP is refused on any address but loopback.
  * Threads   the loop's; answers are made by workers while the connection is suspended.
  */
 #pragma once

@@ -8,6 +8,7 @@
 #include "sys/net.h"
 
 #include <stdio.h>
+#include <sys/resource.h>
 
 #define AUTH "Authorization: Bearer " FAKE_KEY "\r\n"
 #define JSON "Content-Type: application/json\r\n"
@@ -246,6 +247,34 @@ static void test_many_at_once(void **state)
 	}
 }
 
+/* Whoever connects and asks nothing keeps nobody out; the one that came first goes first. */
+static void test_idle_ones_make_room(void **state)
+{
+	static struct client idle[LISTENER_MAX_CONNECTIONS];
+	struct world *world = *state;
+	struct rlimit files = {0};
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+	assert_true(files.rlim_max > 2 * LISTENER_MAX_CONNECTIONS + 100);
+	files.rlim_cur = 2 * LISTENER_MAX_CONNECTIONS + 100;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(idle); i++) {
+		begin(&idle[i], world, "", 0);
+		while (!idle[i].conn) {
+			loop_stop(world->loop);
+			loop_run(world->loop); /* one turn */
+		}
+	}
+	CHECK(world, "GET /healthz HTTP/1.1\r\n" HOST END, "200");
+	finish(&idle[0]);
+	for (size_t i = 0; i < ARRAY_SIZE(idle); i++) {
+		assert_true(i == 0 || !idle[i].closed);
+		if (idle[i].conn)
+			net_close(idle[i].conn);
+		client_deinit(&idle[i]);
+	}
+}
+
 static void on_drained(void *arg)
 {
 	struct world *world = arg;
@@ -393,6 +422,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_malformed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_too_large, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_many_at_once, set_up_threads, tear_down),
+		cmocka_unit_test_setup_teardown(test_idle_ones_make_room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_drain, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_vanishing, set_up_threads, tear_down),
 		cmocka_unit_test_setup_teardown(test_ends_under_a_stream, set_up, tear_down),
