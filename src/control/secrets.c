@@ -536,7 +536,8 @@ void control_secret_deinit(struct control_secret *secret)
 
 struct reseal_work {
 	const struct seal_keys *keys;
-	const char *id; /* NULL: find those that need it */
+	const char *old; /* the key whose secrets are looked for */
+	const char *id;  /* one of them */
 	struct store_rows rows;
 };
 
@@ -544,9 +545,8 @@ static bool find_body(struct store_connection *db, void *argument, struct error 
 {
 	struct reseal_work *work = argument;
 
-	return store_query(db, "SELECT id FROM secrets WHERE sealed_by <> $1 ORDER BY id LIMIT $2",
-			   STORE_PARAMS(store_text(seal_keys_id(work->keys, 0)),
-					store_int(MAX_RESEALED_A_PASS)),
+	return store_query(db, "SELECT id FROM secrets WHERE sealed_by = $1 ORDER BY id LIMIT $2",
+			   STORE_PARAMS(store_text(work->old), store_int(MAX_RESEALED_A_PASS)),
 			   &work->rows, error);
 }
 
@@ -569,18 +569,12 @@ static bool reseal_body(struct store_connection *db, void *argument, struct erro
 	return done;
 }
 
-bool control_secrets_reseal(struct control *control, struct error *error)
+static bool reseal_from(struct control *control, const struct seal_keys *keys, const char *old,
+			struct error *error)
 {
-	CLEANUP(seal_keys) struct seal_keys *keys = NULL;
-	struct reseal_work work = {0};
-	bool done;
+	struct reseal_work work = {.keys = keys, .old = old};
+	bool done = store_run(control->connection, STORE_READ, find_body, &work, error);
 
-	if (!control->secret_key_file)
-		return true;
-	if (!load_keys(control, &keys, error))
-		return false;
-	work.keys = keys;
-	done = store_run(control->connection, STORE_READ, find_body, &work, error);
 	for (size_t i = 0; done && i < work.rows.count; i++) {
 		struct reseal_work one = {.keys = keys, .id = store_get_text(&work.rows, i, 0)};
 		struct error failed;
@@ -591,4 +585,20 @@ bool control_secrets_reseal(struct control *control, struct error *error)
 	}
 	store_rows_deinit(&work.rows);
 	return done;
+}
+
+/* What a key sealed that isn't here any more stays so: who asks for it is told. */
+bool control_secrets_reseal(struct control *control, struct error *error)
+{
+	CLEANUP(seal_keys) struct seal_keys *keys = NULL;
+
+	if (!control->secret_key_file)
+		return true;
+	if (!load_keys(control, &keys, error))
+		return false;
+	for (size_t i = 1; i < seal_keys_count(keys); i++) {
+		if (!reseal_from(control, keys, seal_keys_id(keys, i), error))
+			return false;
+	}
+	return true;
 }

@@ -325,6 +325,49 @@ static void test_a_new_key_seals_everything_anew(void **state)
 	ask(world, &node, false, world_text(secret, "reference"), "", NULL);
 }
 
+struct loss {
+	int64_t lost;
+	const char *kept;
+};
+
+static bool lose_body(struct store_connection *db, void *argument, struct error *error)
+{
+	const struct loss *loss = argument;
+
+	for (int64_t i = 0; i < loss->lost; i++) {
+		char id[ID_SIZE];
+
+		snprintf(id, sizeof id, "sec_%026d", (int)i);
+		if (!store_exec(
+			    db,
+			    "INSERT INTO secrets (id, tenant, name, sealed_by, sealed, version, "
+			    "created_ms, changed_ms) SELECT $2, tenant, $2, 'sek_gone', sealed, "
+			    "1, created_ms, changed_ms FROM secrets WHERE id = $1",
+			    STORE_PARAMS(store_text(loss->kept), store_text(id)), error))
+			return false;
+	}
+	return true;
+}
+
+/* Secrets that nothing opens any more don't keep others under an old key. proves: POOL-24 */
+static void test_what_is_lost_is_in_nobodys_way(void **state)
+{
+	struct world *world = *state;
+	const char *id = world_text(make(world, "k8s", ""), "id");
+	struct loss loss = {.lost = 150, .kept = id};
+	struct seal_keys *keys;
+	struct error error;
+
+	expect_ok(store_run(world->control.connection, STORE_WRITE, lose_body, &loss, &error),
+		  &error);
+	expect_ok(seal_file_rotate(key_file, (struct wall){DATABASE_EPOCH_MS}, &error), &error);
+	expect_ok(control_secrets_reseal(&world->control, &error), &error);
+	expect_ok(seal_keys_load(key_file, &keys, &error), &error);
+	assert_string_equal(world_text(world_call(world, control_secret_get, id, NULL), "sealedBy"),
+			    seal_keys_id(keys, 0));
+	seal_keys_destroy(keys);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -335,6 +378,7 @@ int main(int argc, char **argv)
 		SECRET_TEST(test_only_a_trusted_node_whose_pool_names_it_gets_it),
 		SECRET_TEST(test_another_tenants_secret_is_not_given),
 		SECRET_TEST(test_a_new_key_seals_everything_anew),
+		SECRET_TEST(test_what_is_lost_is_in_nobodys_way),
 	};
 
 	return database_main(argc, argv, tests, ARRAY_SIZE(tests));
