@@ -27,8 +27,8 @@ static void test_tenants_are_renamed_and_archived(void **state)
 	tenant = world_call(world, control_tenant_patch, id, "{\"name\":\"new\"}");
 	assert_string_equal(world_text(tenant, "name"), "new");
 	world_call(world, control_tenant_patch, id, "{\"name\":\"new\"}"); /* its own is free */
-	world_refused(world, control_tenant_patch, id, ERROR_CONFLICT, world->tenant,
-		      "{\"name\":\"acme\"}");
+	world_refused(world, control_tenant_patch, id, ERROR_CONFLICT,
+		      "tenant 'acme' exists already", "{\"name\":\"acme\"}");
 	world_refused(world, control_tenant_patch, id, ERROR_INVALID_INPUT, "name", "{}");
 	site = world_call(world, control_site_create, NULL,
 			  "{\"tenantId\":\"%s\",\"name\":\"s\",\"kind\":\"custom\"}", id);
