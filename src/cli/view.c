@@ -257,7 +257,9 @@ const char *view_conditions(struct arena *arena, const json_t *conditions)
 	json_array_foreach(conditions, index, item)
 	{
 		const char *type = view_text(item, "type"), *message = view_text(item, "message");
-		buf_printf(&text, "%s%s%s%s", index ? " · " : "", type ? type : "?",
+		if (type && str_equal(type, "HostUnsupported")) /* nothing is wrong */
+			continue;
+		buf_printf(&text, "%s%s%s%s", text.length ? " · " : "", type ? type : "?",
 			   message && message[0] ? ": " : "", message ? message : "");
 	}
 	return keep(arena, &text);

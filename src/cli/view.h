@@ -32,7 +32,7 @@ const char *view_reasons(struct arena *arena, const json_t *reasons, const json_
 /* One of them. */
 const char *view_reason(struct arena *arena, const json_t *reasons, size_t index,
 			const json_t *devices);
-/* "DevicesHeld: pod train/worker-3 ..." of all conditions; NULL without. */
+/* "DevicesHeld: pod train/worker-3 ..." of all conditions that are worth a look; NULL without. */
 const char *view_conditions(struct arena *arena, const json_t *conditions);
 /* When a reservation ends or ended. */
 const char *view_ends(struct arena *arena, const json_t *reservation, struct wall now);

@@ -107,6 +107,8 @@ static void test_reasons_and_conditions(void **state)
 	CLEANUP(tree)
 	json_t *held = tree("{\"state\":\"released\",\"conditions\":[{\"type\":"
 			    "\"DevicesHeld\",\"message\":\"pod a/b holds 2\"}]}");
+	CLEANUP(tree)
+	json_t *hosted = tree("{\"conditions\":[{\"type\":\"HostUnsupported\"}]}");
 
 	(void)state;
 	CLEANUP(tree) json_t *asked = tree("[{\"class\":\"gpu\",\"count\":99}]");
@@ -126,6 +128,7 @@ static void test_reasons_and_conditions(void **state)
 	assert_null(view_reasons(&arena, NULL, asked));
 	assert_string_equal(view_conditions(&arena, json_object_get(held, "conditions")),
 			    "DevicesHeld: pod a/b holds 2");
+	assert_null(view_conditions(&arena, json_object_get(hosted, "conditions")));
 	assert_true(view_has_condition(held, "DevicesHeld"));
 	assert_false(view_has_condition(held, "Held"));
 }
