@@ -202,6 +202,17 @@ static struct peer *peer_of(struct MHD_Connection *connection)
 		->socket_context;
 }
 
+/* Any server may be asked for "http://host/path" (RFC 9112, 3.2.2): what we know is the path. */
+static const char *path_of(const char *target)
+{
+	const char *host = strncasecmp(target, "http://", 7) == 0    ? target + 7
+			   : strncasecmp(target, "https://", 8) == 0 ? target + 8
+								     : NULL;
+	const char *end = host ? host + strcspn(host, "/?#") : target;
+
+	return *end == '\0' ? "/" : end;
+}
+
 /* The only place that shows the target before it is decoded. */
 static void *on_target(void *cls, const char *target, struct MHD_Connection *connection)
 {
@@ -209,7 +220,7 @@ static void *on_target(void *cls, const char *target, struct MHD_Connection *con
 
 	(void)cls;
 	free(peer->target);
-	peer->target = mem_strdup(target);
+	peer->target = mem_strdup(path_of(target));
 	peer->fresh = false;
 	return NULL;
 }

@@ -162,6 +162,10 @@ static void test_answers(void **state)
 
 	CHECK(world, "GET /healthz HTTP/1.1\r\n" HOST END, "HTTP/1.1 200", "X-Request-Id: req_",
 	      "ok");
+	CHECK(world, "GET http://api/healthz HTTP/1.1\r\n" HOST END, "HTTP/1.1 200");
+	CHECK(world, "GET HTTPS://api/v1/pools?limit=3 HTTP/1.1\r\n" HOST AUTH END, "HTTP/1.1 200",
+	      "\"limit\": \"3\"");
+	CHECK(world, "GET http://api HTTP/1.1\r\n" HOST AUTH END, "HTTP/1.1 404", "nothing at '/'");
 	CHECK(world, "GET /v1/pools HTTP/1.1\r\n" HOST END, "HTTP/1.1 401",
 	      "WWW-Authenticate: Bearer", "UNAUTHENTICATED", "Cache-Control: no-store");
 	CHECK(world, "GET /v1/pools?limit=3 HTTP/1.1\r\n" HOST AUTH END, "HTTP/1.1 200",
