@@ -533,6 +533,7 @@ void serve_drain(struct serve *serve, loop_fn *fn, void *arg)
 		if (serve->opening)
 			serve->opening->given_up = true;
 		serve->drains = 1;
+		loop_timer_start(serve->drain_timer, SERVE_DRAIN_MS);
 		listener_drain(serve->listener, on_one_drained, serve);
 		return;
 	}
