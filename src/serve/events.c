@@ -171,19 +171,27 @@ void events_look(struct events *events)
 		job_destroy(job);
 }
 
-static void on_timer(void *arg)
+/* Each that was quiet for so long hears something; one whose client left ends by it. */
+static void beat(struct events *events, int64_t quiet_ms)
 {
-	struct events *events = arg;
 	struct mono now = loop_now(events->loop);
 
 	for (size_t i = 0; i < events->streams.count; i++) {
 		struct event_stream *stream = events->streams.items[i];
 
-		if (has_text(stream) || mono_until(now, stream->heartbeat) > 0)
+		if (has_text(stream) ||
+		    mono_until(now, stream->heartbeat) > EVENTS_HEARTBEAT_MS - quiet_ms)
 			continue;
 		buf_add_text(&stream->text, ": heartbeat\n\n");
 		stream->wake(stream->arg);
 	}
+}
+
+static void on_timer(void *arg)
+{
+	struct events *events = arg;
+
+	beat(events, EVENTS_HEARTBEAT_MS);
 	events_look(events);
 	if (events->streams.count > 0)
 		loop_timer_start(events->timer, EVENTS_LOOK_MS);
@@ -212,8 +220,10 @@ bool events_open(struct events *events, const struct request *request, struct ro
 {
 	struct event_stream *stream;
 
-	if (!check_room(events, first->key, error))
+	if (!check_room(events, first->key, error)) {
+		beat(events, EVENTS_LOOK_MS); /* some may be gone, and nobody noticed yet */
 		return false;
+	}
 	stream = mem_alloc(sizeof *stream);
 	*stream = (struct event_stream){
 		.events = events,

@@ -3,12 +3,14 @@
 
 #include "fake_control.h"
 #include "lib/test.h"
+#include "serve/events.h"
 #include "serve/workers.h"
 #include "store/store.h"
 #include "sys/net.h"
 
 #include <stdio.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define AUTH "Authorization: Bearer " FAKE_KEY "\r\n"
 #define JSON "Content-Type: application/json\r\n"
@@ -353,6 +355,42 @@ static void test_ends_under_a_stream(void **state)
 	client_deinit(&client);
 }
 
+/* Whoever comes back after its streams broke off has their places at the second try.
+ * proves: OBS-23 */
+static void test_streams_that_broke_off_make_room(void **state)
+{
+	struct world *world = *state;
+	const char *text =
+		"GET /v1/events HTTP/1.1\r\n" HOST AUTH "Accept: text/event-stream\r\n" END;
+	struct client clients[EVENTS_MAX_PER_KEY], again;
+	int tries = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(clients); i++) {
+		begin(&clients[i], world, text, strlen(text));
+		while (!strstr(buf_text(&clients[i].answer), "retry:")) {
+			loop_stop(world->loop);
+			loop_run(world->loop); /* one turn */
+		}
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(clients); i++)
+		net_close(clients[i].conn);
+	for (bool opened = false; !opened; tries++) {
+		begin(&again, world, text, strlen(text));
+		while (!again.closed && !strstr(buf_text(&again.answer), "retry:")) {
+			loop_stop(world->loop);
+			loop_run(world->loop); /* one turn */
+		}
+		opened = !again.closed;
+		if (again.conn)
+			net_close(again.conn);
+		client_deinit(&again);
+		usleep(100000);
+	}
+	assert_in_range(tries, 1, 30);
+	for (size_t i = 0; i < ARRAY_SIZE(clients); i++)
+		client_deinit(&clients[i]);
+}
+
 /* A guess that was let in where no key is needed is still one where a key is.
  * proves: ADM-5 */
 static void test_guesses(void **state)
@@ -430,6 +468,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_drain, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_vanishing, set_up_threads, tear_down),
 		cmocka_unit_test_setup_teardown(test_ends_under_a_stream, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_streams_that_broke_off_make_room, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(test_guesses, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_addresses, set_up, tear_down),
 	};
