@@ -9,7 +9,9 @@
 #include "sys/log.h"
 #include "sys/random.h"
 
+#include <errno.h>
 #include <microhttpd.h>
+#include <poll.h>
 #include <stdio.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -660,14 +662,37 @@ const char *listener_address(const struct listener *listener)
 	return listener->address;
 }
 
+/* Who has connected already is heard: the kernel would reset those that nobody took, and the
+ * library takes a few at a time. */
+static void take_the_last(struct listener *listener, int fd)
+{
+	struct pollfd more = {.fd = fd, .events = POLLIN};
+
+	while (poll(&more, 1, 0) > 0 && more.revents & POLLIN) {
+		struct sockaddr_storage address = {0};
+		socklen_t length = sizeof address;
+		int taken = accept4(fd, (struct sockaddr *)&address, &length,
+				    SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (taken < 0 && (errno == EINTR || errno == ECONNABORTED))
+			continue;
+		if (taken < 0)
+			break;
+		/* Closes it when it can't be served. */
+		(void)MHD_add_connection(listener->daemon, taken, (struct sockaddr *)&address,
+					 length);
+	}
+}
+
 void listener_drain(struct listener *listener, loop_fn *fn, void *arg)
 {
-	int fd;
+	int fd = MHD_quiesce_daemon(listener->daemon);
 
-	run(listener); /* takes what has connected already */
-	fd = MHD_quiesce_daemon(listener->daemon);
-	if (fd >= 0)
+	if (fd >= 0) {
+		take_the_last(listener, fd);
 		close(fd);
+	}
+	run(listener);
 	listener->turning_away = listener->draining = true;
 	events_end(listener->events);
 	listener->on_drained = fn;

@@ -8,8 +8,11 @@
 #include "store/store.h"
 #include "sys/net.h"
 
+#include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define AUTH "Authorization: Bearer " FAKE_KEY "\r\n"
@@ -289,6 +292,16 @@ static void on_drained(void *arg)
 	loop_stop(world->loop);
 }
 
+static int connect_to(const char *address)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	at.sin_port = htons((uint16_t)atoi(strrchr(address, ':') + 1));
+	assert_int_equal(connect(fd, (const struct sockaddr *)&at, sizeof at), 0);
+	return fd;
+}
+
 /* Who has connected is answered, even if its request is still on its way.
  * proves: ADM-7 */
 static void test_drain(void **state)
@@ -311,6 +324,30 @@ static void test_drain(void **state)
 		loop_run(world->loop);
 	client_deinit(&asking);
 	client_deinit(&idle);
+}
+
+/* Many have connected and asked, and the listener hasn't taken one of them yet.
+ * proves: ADM-7 */
+static void test_drain_hears_who_waits(void **state)
+{
+	static const char text[] = "GET /v1/whoami HTTP/1.1\r\n" HOST AUTH END;
+	struct world *world = *state;
+	int sockets[40];
+
+	for (size_t i = 0; i < ARRAY_SIZE(sockets); i++) {
+		sockets[i] = connect_to(listener_address(world->listener));
+		assert_int_equal(send(sockets[i], text, sizeof text - 1, 0), sizeof text - 1);
+	}
+	listener_drain(world->listener, on_drained, world);
+	while (!world->drained)
+		loop_run(world->loop);
+	for (size_t i = 0; i < ARRAY_SIZE(sockets); i++) {
+		char answer[4096] = "";
+
+		assert_true(recv(sockets[i], answer, sizeof answer - 1, 0) > 0);
+		assert_non_null(strstr(answer, "HTTP/1.1 200"));
+		close(sockets[i]);
+	}
 }
 
 /* A client that goes away while its answer is being made harms nobody. */
@@ -466,6 +503,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_many_at_once, set_up_threads, tear_down),
 		cmocka_unit_test_setup_teardown(test_idle_ones_make_room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_drain, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_drain_hears_who_waits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_vanishing, set_up_threads, tear_down),
 		cmocka_unit_test_setup_teardown(test_ends_under_a_stream, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_streams_that_broke_off_make_room, set_up,
