@@ -159,6 +159,17 @@ static size_t *count_by_node(const struct view *view, const struct store_rows *r
 	return counts;
 }
 
+/* An array `member` in each node, with room for what the rows say of it. */
+#define MAKE_ROOM(view, rows, member)                                                              \
+	do {                                                                                       \
+		CLEANUP(free) size_t *counts = count_by_node(view, rows);                          \
+                                                                                                   \
+		for (size_t n = 0; n < (view)->count; n++)                                         \
+			(view)->nodes[n].member =                                                  \
+				arena_alloc(&(view)->arena,                                        \
+					    (counts[n] + 1) * sizeof *(view)->nodes[n].member);    \
+	} while (0)
+
 /* Devices have an order of their own, so that a choice among them is always the same. It is made
  * here: to the database a pool's rows are one large heap to sort. */
 static int compare_gpus(const void *a, const void *b)
@@ -185,15 +196,11 @@ static bool load_gpus(const struct load *load, struct error *error)
 			 "n ON n.id = g.node",
 			 "");
 	CLEANUP(store_rows) struct store_rows rows = {0};
-	CLEANUP(free) size_t *counts = NULL;
 	struct view *view = load->view;
 
 	if (!query(load, sql, &rows, error))
 		return false;
-	counts = count_by_node(view, &rows);
-	for (size_t i = 0; i < view->count; i++)
-		view->nodes[i].gpus =
-			arena_alloc(&view->arena, (counts[i] + 1) * sizeof *view->nodes[i].gpus);
+	MAKE_ROOM(view, &rows, gpus);
 	for (size_t i = 0; i < rows.count; i++) {
 		struct placement_node *node = view_find(view, store_get_text(&rows, i, 0));
 		struct placement_gpu gpu = {.healthy = store_get_int(&rows, i, 3) != 0,
@@ -228,15 +235,11 @@ static bool load_atoms(const struct load *load, struct error *error)
 		"a.leaf_hi, a.healthy FROM atoms a JOIN nodes n ON n.id = a.node",
 		"");
 	CLEANUP(store_rows) struct store_rows rows = {0};
-	CLEANUP(free) size_t *counts = NULL;
 	struct view *view = load->view;
 
 	if (!query(load, sql, &rows, error))
 		return false;
-	counts = count_by_node(view, &rows);
-	for (size_t i = 0; i < view->count; i++)
-		view->nodes[i].atoms =
-			arena_alloc(&view->arena, (counts[i] + 1) * sizeof *view->nodes[i].atoms);
+	MAKE_ROOM(view, &rows, atoms);
 	for (size_t i = 0; i < rows.count; i++) {
 		struct placement_node *node = view_find(view, store_get_text(&rows, i, 0));
 		struct placement_atom atom = {
@@ -288,7 +291,6 @@ static bool load_busy(const struct load *load, struct error *error)
 			BOOKED " WHERE n.id = $1 UNION ALL " RESTING " WHERE n.id = $1" RESTS,
 	};
 	CLEANUP(store_rows) struct store_rows rows = {0};
-	CLEANUP(free) size_t *counts = NULL;
 	struct view *view = load->view;
 	int64_t now_ms = store_now(load->db).ms;
 
@@ -297,10 +299,7 @@ static bool load_busy(const struct load *load, struct error *error)
 				      store_int(ALLOCATION_REST_MS)),
 			 &rows, error))
 		return false;
-	counts = count_by_node(view, &rows);
-	for (size_t i = 0; i < view->count; i++)
-		view->nodes[i].busy =
-			arena_alloc(&view->arena, (counts[i] + 1) * sizeof *view->nodes[i].busy);
+	MAKE_ROOM(view, &rows, busy);
 	for (size_t i = 0; i < rows.count; i++) {
 		struct placement_node *node = view_find(view, store_get_text(&rows, i, 0));
 
@@ -325,15 +324,11 @@ static bool load_uses(const struct load *load, struct error *error)
 		"JOIN allocations a ON a.node = n.id",
 		" AND a.state IN ('placed', 'bound', 'releasing')");
 	CLEANUP(store_rows) struct store_rows rows = {0};
-	CLEANUP(free) size_t *counts = NULL;
 	struct view *view = load->view;
 
 	if (!query(load, sql, &rows, error))
 		return false;
-	counts = count_by_node(view, &rows);
-	for (size_t i = 0; i < view->count; i++)
-		view->nodes[i].uses =
-			arena_alloc(&view->arena, (counts[i] + 1) * sizeof *view->nodes[i].uses);
+	MAKE_ROOM(view, &rows, uses);
 	for (size_t i = 0; i < rows.count; i++) {
 		struct placement_node *node = view_find(view, store_get_text(&rows, i, 0));
 
