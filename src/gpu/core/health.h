@@ -19,6 +19,16 @@ enum health_row_remap {
 	HEALTH_REMAP_FAILED,
 };
 
+/* The driver's advice ("GPU Recovery Action", NVML_FI_DEV_GET_GPU_RECOVERY_ACTION). */
+enum health_recovery {
+	HEALTH_RECOVERY_UNKNOWN, /* the driver is too old to tell */
+	HEALTH_RECOVERY_NONE,
+	HEALTH_RECOVERY_RESET,
+	HEALTH_RECOVERY_REBOOT,
+	HEALTH_RECOVERY_DRAIN_P2P,
+	HEALTH_RECOVERY_DRAIN_RESET,
+};
+
 /* What was read from the driver about one GPU. */
 struct health_facts {
 	bool lost; /* no longer on the bus */
