@@ -14,6 +14,12 @@ static const char *const remap_names[] = {
 	[HEALTH_REMAP_FAILED] = "failed",
 };
 
+static const char *const recovery_names[] = {
+	[HEALTH_RECOVERY_UNKNOWN] = "unknown",     [HEALTH_RECOVERY_NONE] = "none",
+	[HEALTH_RECOVERY_RESET] = "reset",         [HEALTH_RECOVERY_REBOOT] = "reboot",
+	[HEALTH_RECOVERY_DRAIN_P2P] = "drain_p2p", [HEALTH_RECOVERY_DRAIN_RESET] = "drain_reset",
+};
+
 bool health_xid_is_fault(int32_t xid)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(fault_xids); i++)
@@ -34,6 +40,23 @@ bool health_row_remap_parse(const char *name, enum health_row_remap *ret_remap)
 		if (!str_equal(name, remap_names[i]))
 			continue;
 		*ret_remap = (enum health_row_remap)i;
+		return true;
+	}
+	return false;
+}
+
+const char *health_recovery_name(enum health_recovery recovery)
+{
+	assert((size_t)recovery < ARRAY_SIZE(recovery_names));
+	return recovery_names[recovery];
+}
+
+bool health_recovery_parse(const char *name, enum health_recovery *ret_recovery)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(recovery_names); i++) {
+		if (!str_equal(name, recovery_names[i]))
+			continue;
+		*ret_recovery = (enum health_recovery)i;
 		return true;
 	}
 	return false;

@@ -51,5 +51,9 @@ struct health health_bad(const char *cause); /* cut when it is too long */
 const char *health_row_remap_name(enum health_row_remap remap); /* "none", "pending", "failed" */
 bool health_row_remap_parse(const char *name, enum health_row_remap *ret_remap);
 
+/* "unknown", "none", "reset", "reboot", "drain_p2p", "drain_reset" */
+const char *health_recovery_name(enum health_recovery recovery);
+bool health_recovery_parse(const char *name, enum health_recovery *ret_recovery);
+
 /* Does this XID mean that the GPU itself is at fault? */
 bool health_xid_is_fault(int32_t xid);

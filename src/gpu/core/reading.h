@@ -85,11 +85,16 @@ static inline void reading_cleanup(struct reading *reading)
 	reading_deinit(reading);
 }
 
+/* What a driver calls something: without spaces around it, cut to `size`, and '?' for what isn't
+ * printable ASCII, so that it goes over every wire as it is. */
+void reading_text(char *out, size_t size, const char *text);
+
 /* A GPU of which nothing is known yet: every number unknown, nothing wrong. */
 struct reading_gpu reading_gpu_unknown(void);
 
-/* One JSON object; reading_read() of it gives the same reading. The caller drops it. */
+/* One JSON object, without what is unknown; reading_read() of it gives the same reading, if its
+ * texts are as reading_text() makes them. The caller drops it. */
 json_t *reading_json(const struct reading *reading);
-/* `*ret_reading` must be empty. */
+/* `*ret_reading` must be empty, and stays so on failure. */
 MUST_CHECK bool reading_read(const json_t *object, struct reading *ret_reading,
 			     struct error *error);
