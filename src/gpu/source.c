@@ -129,3 +129,8 @@ const struct error *source_error(const struct source *source)
 {
 	return source->error.code == ERROR_NONE ? NULL : &source->error;
 }
+
+const struct reading *source_reading(const struct source *source UNUSED)
+{
+	return NULL; /* simulated GPUs have no gauges */
+}

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "gpu/core/inventory.h"
+#include "gpu/core/reading.h"
 #include "sys/loop.h"
 
 struct source;
@@ -30,3 +30,6 @@ void source_destroy(struct source *source);
 bool source_look(struct source *source);
 const struct inventory *source_inventory(const struct source *source); /* until the next look */
 const struct error *source_error(const struct source *source);         /* NULL: readable */
+/* What the driver said last, for metrics; NULL: the GPUs are simulated, or nothing was read yet.
+ * Until the next look. */
+const struct reading *source_reading(const struct source *source);
