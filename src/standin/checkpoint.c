@@ -1,6 +1,6 @@
 #include "standin/checkpoint.h"
 
-#include "standin/base64.h"
+#include "text/base64.h"
 #include "text/tree.h"
 
 #include <inttypes.h>

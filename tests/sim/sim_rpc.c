@@ -4,7 +4,7 @@
 #include "rpc/rpc.h"
 #include "rpc/tls.h"
 #include "sim/sim_fs.h"
-#include "standin/base64.h"
+#include "text/base64.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* base64: RFC 4648 section 4, with padding; the checkpoint's answers are in it. Pure. */
+/* base64: RFC 4648 section 4, with padding. Pure. */
 #pragma once
 
 #include "base/buf.h"

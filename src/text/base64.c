@@ -1,4 +1,4 @@
-#include "standin/base64.h"
+#include "text/base64.h"
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
