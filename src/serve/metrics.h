@@ -8,7 +8,6 @@
  *           Neither pools nor nodes nor tenants are labels.
  * Threads   metrics_count_request() and metrics_add_process() are the loop's;
  *           metrics_add_fleet() touches nothing but its arguments.
- * Source    Prometheus text format 0.0.4.
  */
 #pragma once
 
@@ -19,7 +18,6 @@
 struct control_metrics;
 struct metrics;
 
-#define METRICS_TYPE       "text/plain; version=0.0.4; charset=utf-8"
 #define METRICS_MAX_ROUTES 256 /* methods and patterns; more are counted as "other" */
 #define METRICS_MAX_CODES  32  /* status codes of one; more are not told apart from the last */
 

@@ -4,6 +4,7 @@
 #include "serve/metrics.h"
 #include "serve/routes.h"
 #include "sys/log.h"
+#include "text/exposition.h"
 #include "text/tree.h"
 
 #include <stdio.h>
@@ -474,7 +475,7 @@ static bool answer_metrics(struct control *control, const struct request *reques
 	      (principal.role == CONTROL_ROLE_OPERATOR ||
 	       error_set(error, ERROR_FORBIDDEN, "metrics are for operators"))))
 		return false;
-	answer_text(response, 200, METRICS_TYPE, "");
+	answer_text(response, 200, EXPOSITION_TYPE, "");
 	metrics_add_fleet(control_metrics(control, &fleet, &away) ? &fleet : NULL, &response->body);
 	response->metrics = true;
 	return true;
