@@ -1,12 +1,8 @@
 #include "gpu/core/health.h"
 
-#include <stdio.h>
+#include "gpu/core/xid.h"
 
-/* NVIDIA's XID catalogue: the ones whose advice is to reset, drain or replace the GPU. */
-static const int16_t fault_xids[] = {
-	48,  62,  63,  64,  74,  79,  92,  95,  109, 119, 120, 121,
-	123, 136, 137, 140, 143, 144, 145, 146, 147, 148, 149, 150,
-};
+#include <stdio.h>
 
 static const char *const remap_names[] = {
 	[HEALTH_REMAP_NONE] = "none",
@@ -19,14 +15,6 @@ static const char *const recovery_names[] = {
 	[HEALTH_RECOVERY_RESET] = "reset",         [HEALTH_RECOVERY_REBOOT] = "reboot",
 	[HEALTH_RECOVERY_DRAIN_P2P] = "drain_p2p", [HEALTH_RECOVERY_DRAIN_RESET] = "drain_reset",
 };
-
-bool health_xid_is_fault(int32_t xid)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(fault_xids); i++)
-		if (fault_xids[i] == xid)
-			return true;
-	return false;
-}
 
 const char *health_row_remap_name(enum health_row_remap remap)
 {
@@ -79,28 +67,91 @@ struct health health_bad(const char *cause)
 	return health;
 }
 
+#define NEXT_RESET   "Reset it once no pod holds it: nvidia-smi --gpu-reset -i N."
+#define NEXT_RESTART "Restart the machine; if it comes back so, its hardware needs service."
+#define NEXT_DRIVER  "Look at the driver: does nvidia-smi answer?"
+
+static struct health bad(const char *cause, const char *next)
+{
+	struct health health = health_bad(cause);
+
+	health.next = next;
+	return health;
+}
+
+static const char *next_for_xid(int32_t xid)
+{
+	const char *action = xid_action(xid);
+
+	if (str_equal(action, "RESTART_BM"))
+		return NEXT_RESTART;
+	if (str_starts(action, "WORKFLOW_NVLINK"))
+		return "Follow NVIDIA's NVLink workflow for this XID, then reset the GPUs of the "
+		       "link.";
+	return NEXT_RESET;
+}
+
+/* The driver's own words come first: they say what to do. */
+static const char *recovery_cause(enum health_recovery recovery)
+{
+	switch (recovery) {
+	case HEALTH_RECOVERY_UNKNOWN:
+	case HEALTH_RECOVERY_NONE:
+		return NULL;
+	case HEALTH_RECOVERY_RESET:
+		return "the driver asks for a reset";
+	case HEALTH_RECOVERY_REBOOT:
+		return "the driver asks for a restart of the machine";
+	case HEALTH_RECOVERY_DRAIN_P2P:
+		return "the driver asks to drain peer-to-peer traffic";
+	case HEALTH_RECOVERY_DRAIN_RESET:
+		return "the driver asks to drain it and reset it";
+	}
+	assert(false && "no such advice");
+}
+
+static bool find_fault(const struct health_facts *facts, int32_t *ret_xid)
+{
+	for (size_t i = 0; i < facts->xid_count; i++) {
+		if (!xid_is_fault(facts->policy, facts->xids[i], false))
+			continue;
+		*ret_xid = facts->xids[i];
+		return true;
+	}
+	return false;
+}
+
 struct health health_decide(const struct health_facts *facts)
 {
+	const char *recovery = recovery_cause(facts->recovery);
 	char cause[HEALTH_CAUSE_SIZE];
+	int32_t xid;
 
 	if (facts->lost)
-		return health_bad("lost: no longer on the PCI bus");
+		return bad("lost: no longer on the PCI bus", NEXT_RESTART);
 	if (facts->hang)
-		return health_bad("unknown: the driver does not answer");
-	for (size_t i = 0; i < facts->xid_count; i++) {
-		if (!health_xid_is_fault(facts->xids[i]))
-			continue;
-		snprintf(cause, sizeof cause, "XID %d", (int)facts->xids[i]);
-		return health_bad(cause);
+		return bad("unknown: the driver does not answer", NEXT_DRIVER);
+	if (facts->doubt) {
+		snprintf(cause, sizeof cause, "unknown: %s", facts->doubt);
+		return bad(cause, NEXT_DRIVER);
+	}
+	if (find_fault(facts, &xid)) {
+		snprintf(cause, sizeof cause, "XID %d", (int)xid);
+		return bad(cause, next_for_xid(xid));
 	}
 	if (facts->row_remap == HEALTH_REMAP_FAILED)
-		return health_bad("row remap failed");
+		return bad("row remap failed", "Its memory needs service: replace the GPU.");
 	if (facts->row_remap == HEALTH_REMAP_PENDING)
-		return health_bad("row remap pending");
+		return bad("row remap pending", NEXT_RESET);
 	if (facts->ecc_uncorrectable > 0) {
 		snprintf(cause, sizeof cause, "%lld uncorrectable ECC errors since driver load",
 			 (long long)facts->ecc_uncorrectable);
-		return health_bad(cause);
+		return bad(cause, NEXT_RESET);
 	}
+	if (facts->needs_reset)
+		return bad("requires a reset", NEXT_RESET);
+	if (recovery)
+		return bad(recovery, facts->recovery == HEALTH_RECOVERY_REBOOT ? NEXT_RESTART
+									       : NEXT_RESET);
 	return health_good();
 }

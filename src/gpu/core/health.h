@@ -2,8 +2,9 @@
  * health: may a GPU be handed out?
  *
  * Causes, each for as long as it lasts (DP-10): the GPU is gone or its driver doesn't answer, a row
- * remap is pending or failed, uncorrectable ECC errors since the driver was loaded, an XID that
- * NVIDIA's catalogue calls a fault of the GPU rather than of the program on it.
+ * remap is pending or failed, uncorrectable ECC errors since the driver was loaded, an XID that is
+ * a fault of the GPU (gpu/core/xid.h), the driver's own advice to reset or restart. What can't be
+ * told for sure is unhealthy and says "unknown: …".
  * Pure.
  */
 #pragma once
@@ -29,19 +30,26 @@ enum health_recovery {
 	HEALTH_RECOVERY_DRAIN_RESET,
 };
 
-/* What was read from the driver about one GPU. */
+struct xid_policy;
+
+/* What is known about one GPU. Whatever can't be told is left at zero: no fault is known (N05). */
 struct health_facts {
-	bool lost; /* no longer on the bus */
-	bool hang; /* the driver doesn't answer about it */
+	bool lost;            /* no longer on the bus */
+	bool hang;            /* the driver doesn't answer about it */
+	const char *doubt;    /* else why nothing can be told; NULL: it can */
+	bool needs_reset;     /* the driver says so where a value should stand */
+	enum health_recovery recovery;
 	enum health_row_remap row_remap;
 	int64_t ecc_uncorrectable;     /* since the driver was loaded */
 	int32_t xids[HEALTH_MAX_XIDS]; /* seen and not cleared by a reset */
 	size_t xid_count;
+	const struct xid_policy *policy; /* which of them count; NULL: as the catalogue says */
 };
 
 struct health {
 	bool healthy;
 	char cause[HEALTH_CAUSE_SIZE]; /* "" when healthy */
+	const char *next;              /* what a person can do, a sentence; NULL: nothing to say */
 };
 
 struct health health_decide(const struct health_facts *facts);
@@ -54,6 +62,3 @@ bool health_row_remap_parse(const char *name, enum health_row_remap *ret_remap);
 /* "unknown", "none", "reset", "reboot", "drain_p2p", "drain_reset" */
 const char *health_recovery_name(enum health_recovery recovery);
 bool health_recovery_parse(const char *name, enum health_recovery *ret_recovery);
-
-/* Does this XID mean that the GPU itself is at fault? */
-bool health_xid_is_fault(int32_t xid);

@@ -1,9 +1,12 @@
 #include "gpu/core/health.h"
+#include "gpu/core/xid.h"
 #include "lib/test.h"
 
-/* proves: DP-10 */
+/* Each says what to do next. proves: DP-10 DP-52 */
 static void test_health_causes(void **state)
 {
+	static const struct xid_policy strict = {.fault = {13}, .fault_count = 1};
+	static const struct xid_policy lenient = {.ignore = {79}, .ignore_count = 1};
 	static const struct {
 		struct health_facts facts;
 		const char *cause;
@@ -15,6 +18,17 @@ static void test_health_causes(void **state)
 		{{.xids = {79}, .xid_count = 1}, "XID 79"},
 		{{.xids = {13, 31, 43, 45, 68, 94}, .xid_count = 6}, ""},
 		{{.xids = {13, 48}, .xid_count = 2}, "XID 48"},
+		{{.xids = {13}, .xid_count = 1, .policy = &strict}, "XID 13"},
+		{{.xids = {79}, .xid_count = 1, .policy = &lenient}, ""},
+		{{.needs_reset = true}, "requires a reset"},
+		{{.recovery = HEALTH_RECOVERY_NONE}, ""},
+		{{.recovery = HEALTH_RECOVERY_RESET}, "the driver asks for a reset"},
+		{{.recovery = HEALTH_RECOVERY_REBOOT}, "the driver asks for a restart of the machine"},
+		{{.recovery = HEALTH_RECOVERY_DRAIN_P2P},
+		 "the driver asks to drain peer-to-peer traffic"},
+		{{.recovery = HEALTH_RECOVERY_DRAIN_RESET},
+		 "the driver asks to drain it and reset it"},
+		{{.doubt = "no permission"}, "unknown: no permission"},
 		{{.lost = true}, "lost: no longer on the PCI bus"},
 		{{.hang = true}, "unknown: the driver does not answer"},
 	};
@@ -24,6 +38,7 @@ static void test_health_causes(void **state)
 
 		assert_string_equal(health.cause, rows[i].cause);
 		assert_int_equal(health.healthy, *rows[i].cause == '\0');
+		assert_int_equal(health.healthy, !health.next);
 	}
 }
 
