@@ -151,7 +151,7 @@ struct health health_decide(const struct health_facts *facts)
 	if (facts->needs_reset)
 		return bad("requires a reset", NEXT_RESET);
 	if (recovery)
-		return bad(recovery, facts->recovery == HEALTH_RECOVERY_REBOOT ? NEXT_RESTART
-									       : NEXT_RESET);
+		return bad(recovery,
+			   facts->recovery == HEALTH_RECOVERY_REBOOT ? NEXT_RESTART : NEXT_RESET);
 	return health_good();
 }

@@ -34,10 +34,10 @@ struct xid_policy;
 
 /* What is known about one GPU. Whatever can't be told is left at zero: no fault is known (N05). */
 struct health_facts {
-	bool lost;            /* no longer on the bus */
-	bool hang;            /* the driver doesn't answer about it */
-	const char *doubt;    /* else why nothing can be told; NULL: it can */
-	bool needs_reset;     /* the driver says so where a value should stand */
+	bool lost;         /* no longer on the bus */
+	bool hang;         /* the driver doesn't answer about it */
+	const char *doubt; /* else why nothing can be told; NULL: it can */
+	bool needs_reset;  /* the driver says so where a value should stand */
 	enum health_recovery recovery;
 	enum health_row_remap row_remap;
 	int64_t ecc_uncorrectable;     /* since the driver was loaded */

@@ -44,6 +44,44 @@ const struct inventory_atom *inventory_find_atom(const struct inventory *invento
 	return NULL;
 }
 
+struct inventory_atom *inventory_push_atom(struct inventory *inventory,
+					   const struct inventory_gpu *gpu, enum atom_class class,
+					   struct atom_range range)
+{
+	struct inventory_atom *atom = vec_push(&inventory->atoms);
+	char uuid[ATOM_UUID_SIZE];
+
+	atom_uuid_format(uuid, gpu->uuid);
+	atom->atom = (struct atom){.class = class, .gpu = gpu->uuid};
+	atom->range = range;
+	atom->numa = gpu->numa;
+	atom->health = gpu->health;
+	atom->memory_bytes = gpu->memory_bytes * (range.hi - range.lo) / ATOM_LEAVES;
+	snprintf(atom->visible, sizeof atom->visible, "GPU-%s", uuid);
+	return atom;
+}
+
+void inventory_push_whole(struct inventory *inventory, const struct inventory_gpu *gpu,
+			  int32_t slots)
+{
+	inventory_push_atom(inventory, gpu, ATOM_GPU, atom_whole());
+	for (int32_t k = 0; k < slots; k++)
+		inventory_push_atom(inventory, gpu, ATOM_SLOT, atom_slot_range(k, slots))
+			->atom.slot = (uint16_t)k;
+}
+
+static int compare_atoms(const void *a, const void *b)
+{
+	const struct inventory_atom *left = a, *right = b;
+
+	return atom_compare(&left->atom, &right->atom);
+}
+
+void inventory_sort(struct inventory *inventory)
+{
+	vec_sort(&inventory->atoms, compare_atoms);
+}
+
 static void add_node(struct inventory_node *out, size_t *count, const char *path,
 		     const char *host_path)
 {
@@ -72,7 +110,7 @@ size_t inventory_atom_nodes(const struct inventory *inventory, const struct atom
 	size_t count = 0;
 	int gi_cap;
 
-	if (!gpu)
+	if (!gpu || gpu->minor < 0)
 		return 0;
 	snprintf(path, sizeof path, "/dev/nvidia%d", (int)gpu->minor);
 	if (*nodes->gpu_prefix)

@@ -29,7 +29,7 @@ struct inventory_gpu {
 	int64_t memory_bytes;
 	char pci[INVENTORY_PCI_SIZE];
 	int32_t numa;
-	int32_t minor; /* of /dev/nvidia<minor> */
+	int32_t minor; /* of /dev/nvidia<minor>; -1 unknown, and then unhealthy */
 	struct health health;
 };
 
@@ -75,6 +75,16 @@ const struct inventory_gpu *inventory_find_gpu(const struct inventory *inventory
 					       struct atom_uuid uuid);
 const struct inventory_atom *inventory_find_atom(const struct inventory *inventory,
 						 const struct atom *atom);
+
+/* Adds an atom of `gpu` with its NUMA node, health and share of the memory. The caller sets what else
+ * tells it from the others, and sorts when all are there. Valid until the next. */
+struct inventory_atom *inventory_push_atom(struct inventory *inventory,
+					   const struct inventory_gpu *gpu, enum atom_class class,
+					   struct atom_range range);
+/* The GPU as a whole, and its slots. */
+void inventory_push_whole(struct inventory *inventory, const struct inventory_gpu *gpu,
+			  int32_t slots);
+void inventory_sort(struct inventory *inventory);
 
 /* One device node that a container gets. */
 struct inventory_node {

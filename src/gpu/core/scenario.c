@@ -318,49 +318,21 @@ void scenario_format(const struct scenario *scenario, struct buf *out)
 
 /* --- meaning --- */
 
-static int compare_atoms(const void *a, const void *b)
-{
-	const struct inventory_atom *left = a, *right = b;
-
-	return atom_compare(&left->atom, &right->atom);
-}
-
-static struct inventory_atom *push_atom(struct inventory *inventory,
-					const struct inventory_gpu *gpu, enum atom_class class,
-					struct atom_range range)
-{
-	struct inventory_atom *atom = vec_push(&inventory->atoms);
-	char uuid[ATOM_UUID_SIZE];
-
-	atom_uuid_format(uuid, gpu->uuid);
-	atom->atom = (struct atom){.class = class, .gpu = gpu->uuid};
-	atom->range = range;
-	atom->numa = gpu->numa;
-	atom->health = gpu->health;
-	atom->memory_bytes = gpu->memory_bytes * (range.hi - range.lo) / ATOM_LEAVES;
-	snprintf(atom->visible, sizeof atom->visible, "GPU-%s", uuid);
-	return atom;
-}
-
 static void push_atoms(struct inventory *inventory, const struct inventory_gpu *gpu,
 		       const struct scenario_gpu *from, int32_t slots)
 {
 	for (size_t i = 0; i < from->mig.count; i++) {
 		const struct scenario_mig *mig = &from->mig.items[i];
-		struct inventory_atom *atom =
-			push_atom(inventory, gpu, ATOM_MIG, atom_mig_range(mig->start, mig->size));
+		struct inventory_atom *atom = inventory_push_atom(
+			inventory, gpu, ATOM_MIG, atom_mig_range(mig->start, mig->size));
 
 		atom->atom.gi = (uint16_t)mig->gi;
 		atom->atom.ci = (uint16_t)mig->ci;
 		str_copy(atom->profile, sizeof atom->profile, mig->profile);
 		str_copy(atom->visible, sizeof atom->visible, mig->uuid);
 	}
-	if (from->mig.count > 0)
-		return; /* in MIG mode the GPU itself can't be used */
-	push_atom(inventory, gpu, ATOM_GPU, atom_whole());
-	for (int32_t k = 0; k < slots; k++)
-		push_atom(inventory, gpu, ATOM_SLOT, atom_slot_range(k, slots))->atom.slot =
-			(uint16_t)k;
+	if (from->mig.count == 0) /* in MIG mode the GPU itself can't be used */
+		inventory_push_whole(inventory, gpu, slots);
 }
 
 void scenario_inventory(const struct scenario *scenario, int32_t slots, const char *reason,
@@ -384,6 +356,6 @@ void scenario_inventory(const struct scenario *scenario, int32_t slots, const ch
 		push_atoms(&inventory, gpu, from,
 			   from->slots == SCENARIO_SLOTS_DEFAULT ? slots : from->slots);
 	}
-	vec_sort(&inventory.atoms, compare_atoms);
+	inventory_sort(&inventory);
 	*ret_inventory = inventory;
 }
