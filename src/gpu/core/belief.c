@@ -1,0 +1,356 @@
+#include "gpu/core/belief.h"
+
+#include <stdio.h>
+
+void belief_deinit(struct belief *belief)
+{
+	if (!belief)
+		return;
+	vec_each (&belief->gpus, struct belief_gpu * gpu)
+		vec_deinit(&gpu->cuts);
+	vec_deinit(&belief->gpus);
+	vec_deinit(&belief->strays);
+}
+
+static bool same_uuid(struct atom_uuid a, struct atom_uuid b)
+{
+	return memcmp(a.bytes, b.bytes, ATOM_UUID_BYTES) == 0;
+}
+
+static struct belief_gpu *find(const struct belief *belief, struct atom_uuid uuid)
+{
+	vec_each (&belief->gpus, struct belief_gpu * gpu)
+		if (same_uuid(gpu->uuid, uuid))
+			return gpu;
+	return NULL;
+}
+
+const struct belief_gpu *belief_find(const struct belief *belief, struct atom_uuid uuid)
+{
+	return find(belief, uuid);
+}
+
+/* The GPU at a place: the one that is listed there, else the last one that was. */
+static struct belief_gpu *find_at(const struct belief *belief, const char *pci)
+{
+	struct belief_gpu *found = NULL;
+
+	vec_each (&belief->gpus, struct belief_gpu * gpu)
+		if (*pci && str_equal(gpu->pci, pci) && (!found || gpu->listed))
+			found = gpu;
+	return found;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct belief_gpu *left = a, *right = b;
+	int order = strcmp(left->pci, right->pci);
+
+	return order ? order : memcmp(left->uuid.bytes, right->uuid.bytes, ATOM_UUID_BYTES);
+}
+
+/* --- XIDs, and what ends them --- */
+
+static void end_xids(struct belief *belief, struct belief_gpu *gpu)
+{
+	belief->record += gpu->facts.xid_count > 0;
+	gpu->facts.xid_count = 0;
+	gpu->asked = false;
+}
+
+static bool add_xid(struct belief *belief, struct belief_gpu *gpu, int32_t xid, bool nonfatal)
+{
+	struct health_facts *facts = &gpu->facts;
+
+	gpu->last_xid = xid;
+	if (!xid_is_fault(&belief->policy, xid, nonfatal))
+		return false;
+	for (size_t i = 0; i < facts->xid_count; i++)
+		if (facts->xids[i] == xid)
+			return false;
+	if (facts->xid_count == HEALTH_MAX_XIDS)
+		return false; /* sick enough */
+	facts->xids[facts->xid_count++] = xid;
+	belief->record++;
+	return true;
+}
+
+static bool note_xid(struct belief *belief, const struct klog_event *event)
+{
+	struct belief_gpu *gpu = find_at(belief, event->pci);
+
+	if (gpu && event->recovered) {
+		end_xids(belief, gpu);
+		return true;
+	}
+	if (gpu)
+		return add_xid(belief, gpu, event->xid, event->nonfatal);
+	if (belief->read || event->recovered ||
+	    !xid_is_fault(&belief->policy, event->xid, event->nonfatal) ||
+	    belief->strays.count == BELIEF_MAX_STRAYS)
+		return false;
+	*vec_push(&belief->strays) = *event;
+	return false;
+}
+
+static void end_strays(struct belief *belief, const char *pci)
+{
+	for (size_t i = belief->strays.count; i-- > 0;)
+		if (!pci || str_equal(belief->strays.items[i].pci, pci))
+			vec_remove(&belief->strays, i);
+}
+
+/* All that came before is over, also what isn't known any more. */
+static void driver_is_new(struct belief *belief)
+{
+	vec_each (&belief->gpus, struct belief_gpu * gpu)
+		end_xids(belief, gpu);
+	end_strays(belief, NULL);
+	belief->record += belief->doubted;
+	belief->doubted = false;
+}
+
+bool belief_event(struct belief *belief, const struct klog_event *event)
+{
+	struct belief_gpu *gpu;
+
+	if (event->sequence > belief->log_sequence)
+		belief->log_sequence = event->sequence;
+	switch (event->kind) {
+	case KLOG_NOTHING:
+		return false;
+	case KLOG_XID:
+		return note_xid(belief, event);
+	case KLOG_RESET:
+		end_strays(belief, event->pci);
+		gpu = find_at(belief, event->pci);
+		if (gpu)
+			end_xids(belief, gpu);
+		return gpu;
+	case KLOG_LOADED:
+		driver_is_new(belief);
+		return true;
+	}
+	assert(false && "a record of no kind");
+}
+
+void belief_driver(struct belief *belief, uint64_t driver)
+{
+	if (driver == 0 || driver == belief->driver)
+		return;
+	if (belief->driver != 0)
+		driver_is_new(belief);
+	belief->driver = driver;
+	belief->record++;
+}
+
+/* --- readings --- */
+
+/* What the driver counts since it took the GPU over begins anew when the GPU was reset. */
+static bool began_anew(const struct belief_gpu *gpu, const struct reading_gpu *now)
+{
+	int64_t energy = now->gauges[GAUGE_ENERGY_MJ];
+
+	return gpu->energy_mj > 0 && energy > 0 && energy < gpu->energy_mj;
+}
+
+static bool is_advice(enum health_recovery recovery)
+{
+	return recovery != HEALTH_RECOVERY_UNKNOWN && recovery != HEALTH_RECOVERY_NONE;
+}
+
+static void look_for_end(struct belief *belief, struct belief_gpu *gpu,
+			 const struct reading_gpu *now)
+{
+	bool well = !*now->error && !now->lost && !now->needs_reset && !is_advice(now->recovery);
+	bool over = well &&
+		    ((gpu->asked && now->recovery == HEALTH_RECOVERY_NONE) || began_anew(gpu, now));
+
+	if (gpu->facts.xid_count > 0 && !gpu->asked && is_advice(now->recovery)) {
+		gpu->asked = true;
+		belief->record++;
+	}
+	if (over)
+		end_xids(belief, gpu);
+	if (now->gauges[GAUGE_ENERGY_MJ] > 0)
+		gpu->energy_mj = now->gauges[GAUGE_ENERGY_MJ];
+}
+
+static bool same_cuts(const struct cuts *a, const struct cuts *b)
+{
+	if (a->count != b->count)
+		return false;
+	for (size_t i = 0; i < a->count; i++)
+		if (!str_equal(a->items[i].told.uuid, b->items[i].told.uuid) ||
+		    a->items[i].told.gi != b->items[i].told.gi ||
+		    a->items[i].told.ci != b->items[i].told.ci ||
+		    a->items[i].range.lo != b->items[i].range.lo ||
+		    a->items[i].range.hi != b->items[i].range.hi)
+			return false;
+	return true;
+}
+
+static void take_cuts(struct belief *belief, struct belief_gpu *gpu, const struct reading_gpu *now)
+{
+	struct cuts cuts = {0};
+
+	vec_each (&now->mig, const struct reading_mig *mig)
+		vec_push(&cuts)->told = *mig;
+	cut_place(&cuts, &gpu->cuts, gpu->memory_bytes);
+	belief->record += !same_cuts(&cuts, &gpu->cuts);
+	vec_deinit(&gpu->cuts);
+	gpu->cuts = cuts;
+}
+
+/* What a GPU is doesn't change; what this reading can't tell stays as it was. */
+static void take_identity(struct belief *belief, struct belief_gpu *gpu,
+			  const struct reading_gpu *now, int32_t numa)
+{
+	struct belief_gpu before = *gpu;
+
+	if (*now->pci)
+		str_copy(gpu->pci, sizeof gpu->pci, now->pci);
+	if (*now->model)
+		str_copy(gpu->model, sizeof gpu->model, now->model);
+	if (now->minor >= 0)
+		gpu->minor = now->minor;
+	if (now->memory_bytes > 0)
+		gpu->memory_bytes = now->memory_bytes;
+	if (numa >= 0)
+		gpu->numa = numa;
+	belief->record += !str_equal(gpu->pci, before.pci) || gpu->minor != before.minor ||
+			  gpu->numa != before.numa || gpu->memory_bytes != before.memory_bytes;
+}
+
+static void take_gpu(struct belief *belief, struct belief_gpu *gpu, const struct reading_gpu *now,
+		     int32_t numa)
+{
+	gpu->listed = true;
+	take_identity(belief, gpu, now, numa);
+	look_for_end(belief, gpu, now);
+	str_copy(gpu->error, sizeof gpu->error, now->error);
+	gpu->facts.lost = now->lost;
+	gpu->facts.needs_reset = now->needs_reset;
+	gpu->facts.recovery = now->recovery;
+	gpu->facts.row_remap = now->row_remap;
+	gpu->facts.ecc_uncorrectable = now->ecc_uncorrectable;
+	if (*now->error || now->lost)
+		return; /* it can't tell how it is cut either */
+	gpu->mig_enabled = now->mig_enabled;
+	take_cuts(belief, gpu, now);
+}
+
+static struct belief_gpu *known_or_new(struct belief *belief, const struct reading_gpu *now)
+{
+	struct belief_gpu *gpu =
+		now->has_uuid ? find(belief, now->uuid) : find_at(belief, now->pci);
+
+	if (gpu || !now->has_uuid || belief->gpus.count == INVENTORY_MAX_GPUS)
+		return gpu; /* of one that only has a place nothing can be booked */
+	gpu = vec_push(&belief->gpus);
+	gpu->uuid = now->uuid;
+	gpu->minor = -1;
+	gpu->numa = INVENTORY_NUMA_UNKNOWN;
+	gpu->energy_mj = READING_UNKNOWN;
+	belief->record++;
+	return gpu;
+}
+
+static void take_strays(struct belief *belief)
+{
+	for (size_t i = 0; i < belief->strays.count; i++) {
+		struct belief_gpu *gpu = find_at(belief, belief->strays.items[i].pci);
+
+		if (gpu)
+			add_xid(belief, gpu, belief->strays.items[i].xid,
+				belief->strays.items[i].nonfatal);
+	}
+	vec_deinit(&belief->strays);
+}
+
+void belief_reading(struct belief *belief, const struct reading *reading, const int32_t *numa)
+{
+	vec_each (&belief->gpus, struct belief_gpu * known)
+		known->listed = false;
+	for (size_t i = 0; i < reading->gpus.count; i++) {
+		struct belief_gpu *gpu = known_or_new(belief, &reading->gpus.items[i]);
+
+		if (gpu)
+			take_gpu(belief, gpu, &reading->gpus.items[i], numa[i]);
+	}
+	vec_sort(&belief->gpus, compare_places);
+	take_strays(belief);
+	belief->read = true;
+	belief->failure[0] = '\0';
+	str_copy(belief->source, sizeof belief->source, reading->source);
+	str_copy(belief->driver_version, sizeof belief->driver_version, reading->driver);
+}
+
+void belief_failure(struct belief *belief, const char *why)
+{
+	assert(*why);
+	str_copy(belief->failure, sizeof belief->failure, why);
+}
+
+/* --- what it means --- */
+
+static struct health health_of(const struct belief *belief, const struct belief_gpu *gpu)
+{
+	struct health_facts facts = gpu->facts;
+
+	facts.policy = &belief->policy;
+	/* From the worst to the least: what is known to be bad says more than what isn't known. */
+	if (*belief->failure)
+		facts.doubt = belief->failure;
+	else if (!belief->read)
+		facts.doubt = "the driver has not been read yet";
+	else if (!gpu->listed)
+		facts.lost = true;
+	else if (*gpu->error)
+		facts.doubt = gpu->error;
+	else if (belief->doubted)
+		facts.doubt = "health.json could not be read";
+	else if (gpu->minor < 0)
+		facts.doubt = "which /dev/nvidia<number> it is";
+	return health_decide(&facts);
+}
+
+static void push_cuts(struct inventory *inventory, const struct inventory_gpu *gpu,
+		      const struct cuts *cuts)
+{
+	for (size_t i = 0; i < cuts->count; i++) {
+		const struct cut *cut = &cuts->items[i];
+		struct inventory_atom *atom =
+			inventory_push_atom(inventory, gpu, ATOM_MIG, cut->range);
+
+		atom->atom.gi = (uint16_t)cut->told.gi;
+		atom->atom.ci = (uint16_t)cut->told.ci;
+		str_copy(atom->profile, sizeof atom->profile, cut->told.profile);
+		str_copy(atom->visible, sizeof atom->visible, cut->told.uuid);
+		if (cut->told.memory_bytes > 0)
+			atom->memory_bytes = cut->told.memory_bytes;
+	}
+}
+
+void belief_inventory(const struct belief *belief, int32_t slots, struct inventory *ret_inventory)
+{
+	struct inventory inventory = {0};
+
+	str_copy(inventory.driver, sizeof inventory.driver, belief->driver_version);
+	vec_each (&belief->gpus, const struct belief_gpu *from) {
+		struct inventory_gpu *gpu = vec_push(&inventory.gpus);
+
+		gpu->uuid = from->uuid;
+		str_copy(gpu->model, sizeof gpu->model, *from->model ? from->model : "GPU");
+		str_copy(gpu->pci, sizeof gpu->pci, from->pci);
+		gpu->memory_bytes = from->memory_bytes;
+		gpu->numa = from->numa;
+		gpu->minor = from->minor;
+		gpu->health = health_of(belief, from);
+		push_cuts(&inventory, gpu, &from->cuts);
+		if (!from->mig_enabled) /* in MIG mode the GPU itself can't be used */
+			inventory_push_whole(&inventory, gpu, slots);
+	}
+	inventory_sort(&inventory);
+	*ret_inventory = inventory;
+}

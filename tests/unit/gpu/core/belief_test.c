@@ -1,0 +1,398 @@
+#include "gpu/core/belief.h"
+#include "lib/test.h"
+
+#include <stdio.h>
+
+#define BOOT "6c9bd5a5-1f2b-4a3e-9d5e-000000000001"
+
+static struct atom_uuid uuid_of(int n)
+{
+	struct atom_uuid uuid = {{0x5c, 0xa1}};
+
+	uuid.bytes[15] = (uint8_t)n;
+	return uuid;
+}
+
+/* GPU n of a reading: at 0000:1n:00.0, /dev/nvidia<n>, well. */
+static struct reading_gpu *add(struct reading *reading, int n)
+{
+	struct reading_gpu *gpu = vec_push(&reading->gpus);
+
+	*gpu = reading_gpu_unknown();
+	gpu->has_uuid = true;
+	gpu->uuid = uuid_of(n);
+	gpu->minor = n;
+	gpu->memory_bytes = (int64_t)80 << 30;
+	gpu->recovery = HEALTH_RECOVERY_NONE;
+	str_copy(gpu->model, sizeof gpu->model, "NVIDIA H100 80GB HBM3");
+	snprintf(gpu->pci, sizeof gpu->pci, "0000:1%d:00.0", n);
+	return gpu;
+}
+
+static void take(struct belief *belief, struct reading *reading)
+{
+	int32_t numa[INVENTORY_MAX_GPUS];
+
+	for (size_t i = 0; i < reading->gpus.count; i++)
+		numa[i] = reading->gpus.items[i].uuid.bytes[15] / 2;
+	str_copy(reading->source, sizeof reading->source, "nvml");
+	str_copy(reading->driver, sizeof reading->driver, "580.95.05");
+	belief_reading(belief, reading, numa);
+}
+
+/* Four GPUs that are well. */
+static void take_four(struct belief *belief)
+{
+	CLEANUP(reading) struct reading reading = {0};
+
+	for (int n = 0; n < 4; n++)
+		add(&reading, n);
+	take(belief, &reading);
+}
+
+static const char *cause(const struct belief *belief, int n)
+{
+	static char text[HEALTH_CAUSE_SIZE];
+	CLEANUP(inventory) struct inventory inventory = {0};
+	const struct inventory_gpu *gpu;
+
+	belief_inventory(belief, 0, &inventory);
+	gpu = inventory_find_gpu(&inventory, uuid_of(n));
+	str_copy(text, sizeof text, gpu ? gpu->health.cause : "not known");
+	if (gpu) {
+		assert_int_equal(gpu->health.healthy, *text == '\0');
+		vec_each (&inventory.atoms, const struct inventory_atom *atom)
+			if (memcmp(&atom->atom.gpu, &gpu->uuid, sizeof gpu->uuid) == 0)
+				assert_string_equal(atom->health.cause, text);
+	}
+	return text;
+}
+
+#define expect_cause(belief, n, text) assert_string_equal(cause(belief, n), text)
+
+static struct klog_event xid_at(int n, int32_t xid)
+{
+	static uint64_t sequence;
+	struct klog_event event = {.kind = KLOG_XID, .xid = xid, .sequence = ++sequence};
+
+	snprintf(event.pci, sizeof event.pci, "0000:1%d:00.0", n);
+	return event;
+}
+
+static bool hear(struct belief *belief, int n, int32_t xid)
+{
+	struct klog_event event = xid_at(n, xid);
+
+	return belief_event(belief, &event);
+}
+
+static void reset(struct belief *belief, int n)
+{
+	struct klog_event event = xid_at(n, 0);
+
+	event.kind = KLOG_RESET;
+	belief_event(belief, &event);
+}
+
+/* N01. A GPU that the driver lists no longer stays, lost, and the others don't change. proves: DP-10
+ * DP-13 DP-14 DP-44 */
+static void test_a_lost_gpu_stays(void **state)
+{
+	CLEANUP(belief) struct belief belief = {0};
+	CLEANUP(inventory) struct inventory inventory = {0};
+	CLEANUP(reading) struct reading three = {0};
+
+	(void)state;
+	take_four(&belief);
+	for (int n = 0; n < 4; n++)
+		expect_cause(&belief, n, "");
+	for (int n = 0; n < 4; n++)
+		if (n != 1)
+			add(&three, n);
+	take(&belief, &three);
+	for (int n = 0; n < 4; n++)
+		expect_cause(&belief, n, n == 1 ? "lost: no longer on the PCI bus" : "");
+	belief_inventory(&belief, 0, &inventory);
+	assert_int_equal(inventory.gpus.count, 4);
+	assert_string_equal(inventory.gpus.items[1].pci, "0000:11:00.0");
+	assert_int_equal(inventory.gpus.items[2].numa, 1);
+	take_four(&belief);
+	expect_cause(&belief, 1, "");
+}
+
+/* N01. The same, named by the driver: by its place only, or with a text. */
+static void test_a_gpu_that_the_driver_calls_lost(void **state)
+{
+	CLEANUP(belief) struct belief belief = {0};
+	CLEANUP(reading) struct reading reading = {0};
+	struct reading_gpu *lost;
+
+	(void)state;
+	take_four(&belief);
+	add(&reading, 0);
+	lost = add(&reading, 1);
+	lost->has_uuid = false;
+	lost->lost = true;
+	lost->minor = -1;
+	lost->model[0] = '\0';
+	str_copy(add(&reading, 2)->error, READING_ERROR_SIZE, "no permission");
+	/* of this one nothing is known but its place */
+	lost = add(&reading, 4);
+	lost->has_uuid = false;
+	lost->lost = true;
+	take(&belief, &reading);
+	expect_cause(&belief, 0, "");
+	expect_cause(&belief, 1, "lost: no longer on the PCI bus");
+	expect_cause(&belief, 2, "unknown: no permission");
+	expect_cause(&belief, 3, "lost: no longer on the PCI bus");
+	assert_int_equal(belief.gpus.count, 4);
+}
+
+/* N02. proves: DP-10 DP-14 */
+static void test_a_dead_source_is_not_healthy(void **state)
+{
+	static const char *const whys[] = {"nvidia-smi: Failed to initialize NVML: Unknown Error",
+					   "Driver/library version mismatch",
+					   "the driver does not answer"};
+	CLEANUP(belief) struct belief belief = {0};
+	char wanted[HEALTH_CAUSE_SIZE];
+
+	(void)state;
+	belief_failure(&belief, "not loaded");
+	for (size_t i = 0; i < ARRAY_SIZE(whys); i++) {
+		take_four(&belief);
+		expect_cause(&belief, 0, "");
+		belief_failure(&belief, whys[i]);
+		snprintf(wanted, sizeof wanted, "unknown: %s", whys[i]);
+		for (int n = 0; n < 4; n++)
+			expect_cause(&belief, n, wanted);
+	}
+	take_four(&belief);
+	expect_cause(&belief, 3, "");
+}
+
+/* N03. proves: DP-10 DP-52 */
+static void test_an_xid_is_of_one_gpu(void **state)
+{
+	CLEANUP(belief) struct belief belief = {0};
+	struct klog_event event;
+
+	(void)state;
+	take_four(&belief);
+	assert_true(hear(&belief, 2, 48));
+	assert_false(hear(&belief, 2, 48));
+	assert_false(hear(&belief, 1, 13));
+	assert_false(hear(&belief, 9, 79));
+	event = xid_at(3, 145);
+	event.nonfatal = true;
+	assert_false(belief_event(&belief, &event));
+	for (int n = 0; n < 4; n++)
+		expect_cause(&belief, n, n == 2 ? "XID 48" : "");
+	assert_int_equal(belief_find(&belief, uuid_of(1))->last_xid, 13);
+	/* no time and no number of good readings ends it */
+	for (int i = 0; i < 100; i++)
+		take_four(&belief);
+	expect_cause(&belief, 2, "XID 48");
+	reset(&belief, 1);
+	expect_cause(&belief, 2, "XID 48");
+	reset(&belief, 2);
+	expect_cause(&belief, 2, "");
+}
+
+/* N03. XID 79 of a GPU that nvidia-smi no longer lists. proves: DP-52 */
+static void test_an_xid_of_a_gpu_that_is_not_listed(void **state)
+{
+	CLEANUP(belief) struct belief belief = {0};
+	CLEANUP(reading) struct reading three = {0};
+
+	(void)state;
+	take_four(&belief);
+	for (int n = 1; n < 4; n++)
+		add(&three, n);
+	take(&belief, &three);
+	assert_true(hear(&belief, 0, 79));
+	expect_cause(&belief, 0, "lost: no longer on the PCI bus");
+	/* it comes back: the XID still stands */
+	take_four(&belief);
+	expect_cause(&belief, 0, "XID 79");
+	reset(&belief, 0);
+	expect_cause(&belief, 0, "");
+}
+
+/* XIDs from before bcd was started: in the log, not in any reading. proves: DP-52 */
+static void test_xids_heard_before_the_first_reading(void **state)
+{
+	CLEANUP(belief) struct belief belief = {0};
+
+	(void)state;
+	hear(&belief, 0, 79);
+	hear(&belief, 1, 48);
+	hear(&belief, 2, 31);
+	hear(&belief, 9, 79);
+	reset(&belief, 1);
+	take_four(&belief);
+	expect_cause(&belief, 0, "XID 79");
+	expect_cause(&belief, 1, "");
+	expect_cause(&belief, 2, "");
+	for (int i = 0; i < 2 * BELIEF_MAX_STRAYS; i++)
+		hear(&belief, 9, 79);
+	assert_int_equal(belief.strays.count, 0);
+}
+
+/* proves: DP-52 */
+static void test_what_ends_an_xid(void **state)
+{
+	struct klog_event loaded = {.kind = KLOG_LOADED};
+	struct klog_event advice = xid_at(0, XID_RECOVERY_CHANGED);
+	CLEANUP(belief) struct belief belief = {0};
+
+	(void)state;
+	belief_driver(&belief, 7);
+	take_four(&belief);
+	hear(&belief, 0, 79);
+	assert_true(belief_event(&belief, &loaded));
+	expect_cause(&belief, 0, "");
+	hear(&belief, 0, 79);
+	belief_driver(&belief, 0); /* not known is not another one */
+	belief_driver(&belief, 7);
+	expect_cause(&belief, 0, "XID 79");
+	belief_driver(&belief, 8);
+	expect_cause(&belief, 0, "");
+	hear(&belief, 0, 95);
+	belief_event(&belief, &advice);
+	expect_cause(&belief, 0, "XID 95");
+	advice.recovered = true;
+	belief_event(&belief, &advice);
+	expect_cause(&belief, 0, "");
+}
+
+/* One GPU, read with an advice and an energy. */
+static void take_one(struct belief *belief, enum health_recovery recovery, int64_t energy)
+{
+	CLEANUP(reading) struct reading reading = {0};
+	struct reading_gpu *gpu = add(&reading, 0);
+
+	gpu->recovery = recovery;
+	gpu->gauges[GAUGE_ENERGY_MJ] = energy;
+	take(belief, &reading);
+}
+
+/* "None" alone ends nothing: a driver may say so all along, and a reading may be older than the XID.
+ * proves: DP-52 */
+static void test_advice_and_counters_that_end_an_xid(void **state)
+{
+	CLEANUP(belief) struct belief belief = {0};
+
+	(void)state;
+	take_one(&belief, HEALTH_RECOVERY_NONE, 1000);
+	hear(&belief, 0, 48);
+	take_one(&belief, HEALTH_RECOVERY_NONE, 1000);
+	expect_cause(&belief, 0, "XID 48");
+	take_one(&belief, HEALTH_RECOVERY_RESET, 1100);
+	expect_cause(&belief, 0, "XID 48");
+	take_one(&belief, HEALTH_RECOVERY_UNKNOWN, 1200);
+	expect_cause(&belief, 0, "XID 48");
+	take_one(&belief, HEALTH_RECOVERY_NONE, 1300);
+	expect_cause(&belief, 0, "");
+	hear(&belief, 0, 48);
+	take_one(&belief, HEALTH_RECOVERY_UNKNOWN, READING_UNKNOWN);
+	take_one(&belief, HEALTH_RECOVERY_UNKNOWN, 0);
+	expect_cause(&belief, 0, "XID 48");
+	take_one(&belief, HEALTH_RECOVERY_RESET, 1);
+	expect_cause(&belief, 0, "XID 48");
+	take_one(&belief, HEALTH_RECOVERY_UNKNOWN, 900);
+	take_one(&belief, HEALTH_RECOVERY_UNKNOWN, 5);
+	expect_cause(&belief, 0, "");
+}
+
+/* N05. proves: DP-10 */
+static void test_what_can_not_be_told(void **state)
+{
+	CLEANUP(belief) struct belief belief = {0};
+	CLEANUP(inventory) struct inventory inventory = {0};
+	CLEANUP(reading) struct reading reading = {0};
+	struct reading_gpu *gpu;
+
+	(void)state;
+	gpu = add(&reading, 0);
+	str_copy(gpu->pci, sizeof gpu->pci, "000f:01:00.0");
+	gpu->memory_bytes = READING_UNKNOWN;
+	gpu->recovery = HEALTH_RECOVERY_UNKNOWN;
+	add(&reading, 1)->needs_reset = true;
+	add(&reading, 2)->minor = -1;
+	add(&reading, 3)->row_remap = HEALTH_REMAP_PENDING;
+	take(&belief, &reading);
+	expect_cause(&belief, 0, "");
+	expect_cause(&belief, 1, "requires a reset");
+	expect_cause(&belief, 2, "unknown: which /dev/nvidia<number> it is");
+	expect_cause(&belief, 3, "row remap pending");
+	belief_inventory(&belief, 0, &inventory);
+	assert_int_equal(inventory_find_gpu(&inventory, uuid_of(0))->memory_bytes, 0);
+}
+
+static void add_mig(struct reading_gpu *gpu, int32_t gi, const char *uuid, int32_t start)
+{
+	struct reading_mig *mig = vec_push(&gpu->mig);
+
+	gpu->mig_enabled = true;
+	*mig = (struct reading_mig){.gi = gi, .start = start, .size = start < 0 ? 0 : 1};
+	mig->memory_bytes = READING_UNKNOWN;
+	str_copy(mig->profile, sizeof mig->profile, "1g.10gb");
+	str_copy(mig->uuid, sizeof mig->uuid, uuid);
+}
+
+/* N06. Parts have their GPU's node and health; an instance that was made anew at the same place is
+ * another. proves: DP-9 DP-51 DP-53 */
+static void test_parts(void **state)
+{
+	CLEANUP(belief) struct belief belief = {0};
+	CLEANUP(inventory) struct inventory inventory = {0}, again = {0}, gone = {0};
+	CLEANUP(reading) struct reading first = {0}, second = {0}, third = {0};
+	struct reading_gpu *lost;
+
+	(void)state;
+	add(&first, 0);
+	add(&first, 1);
+	add_mig(add(&first, 2), 7, "MIG-a", 0);
+	add_mig(&first.gpus.items[2], 8, "MIG-b", 1);
+	take(&belief, &first);
+	belief_inventory(&belief, 4, &inventory);
+	assert_int_equal(inventory.atoms.count, 2 * 5 + 2);
+	vec_each (&inventory.atoms, const struct inventory_atom *atom)
+		assert_int_equal(atom->numa, atom->atom.class == ATOM_MIG ? 1 : 0);
+	assert_string_equal(inventory.atoms.items[11].visible, "MIG-b");
+	assert_int_equal(inventory.atoms.items[11].range.lo, 128);
+	/* the next reading can't tell places, and one instance is another */
+	add_mig(add(&second, 2), 8, "MIG-b", -1);
+	add_mig(&second.gpus.items[0], 7, "MIG-n", -1);
+	take(&belief, &second);
+	hear(&belief, 2, 48);
+	belief_inventory(&belief, 4, &again);
+	assert_string_equal(again.atoms.items[10].visible, "MIG-n");
+	assert_int_equal(again.atoms.items[11].range.lo, 128);
+	assert_string_equal(again.atoms.items[11].health.cause, "XID 48");
+	/* one that is lost keeps its parts */
+	lost = add(&third, 2);
+	lost->lost = true;
+	take(&belief, &third);
+	belief_inventory(&belief, 4, &gone);
+	assert_int_equal(gone.atoms.count, again.atoms.count);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_lost_gpu_stays),
+		cmocka_unit_test(test_a_gpu_that_the_driver_calls_lost),
+		cmocka_unit_test(test_a_dead_source_is_not_healthy),
+		cmocka_unit_test(test_an_xid_is_of_one_gpu),
+		cmocka_unit_test(test_an_xid_of_a_gpu_that_is_not_listed),
+		cmocka_unit_test(test_xids_heard_before_the_first_reading),
+		cmocka_unit_test(test_what_ends_an_xid),
+		cmocka_unit_test(test_advice_and_counters_that_end_an_xid),
+		cmocka_unit_test(test_what_can_not_be_told),
+		cmocka_unit_test(test_parts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
