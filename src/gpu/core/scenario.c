@@ -10,7 +10,7 @@ static const char *const node_keys[] = {"prefix",    "base", "control", "uvm",
 static const char *const gpu_keys[] = {"uuid",      "model",    "memory_mib", "pci",
 				       "numa",      "minor",    "slots",      "mig",
 				       "row_remap", "recovery", "xids",       "ecc_uncorrectable",
-				       "lost",      "hang",     NULL};
+				       "lost",      "hang",     "gauges",     NULL};
 static const char *const mig_keys[] = {"profile", "start", "size", "gi", "ci", "uuid", NULL};
 static const char *const recoveries[] = {"none", "reset", "reboot", "drain"};
 
@@ -176,6 +176,31 @@ static bool read_faults(json_t *object, const char *where, struct scenario_gpu *
 	       bad(where, "recovery", "must be none, reset, reboot or drain", error);
 }
 
+static bool read_gauges(json_t *object, const char *where, struct scenario_gpu *gpu,
+			struct error *error)
+{
+	const char *keys[GAUGES + 1] = {NULL};
+	char child_where[FIELD_WHERE_SIZE];
+	json_t *child;
+
+	for (size_t i = 0; i < GAUGES; i++) {
+		keys[i] = reading_gauge_name((enum reading_gauge)i);
+		gpu->gauges[i] = READING_UNKNOWN;
+	}
+	if (!field_child(object, where, "gauges", false, &child, error))
+		return false;
+	if (!child)
+		return true;
+	tree_path(child_where, where, "gauges");
+	if (!tree_check_keys(child, child_where, keys, error))
+		return false;
+	for (size_t i = 0; i < GAUGES; i++)
+		if (!field_number(child, child_where, keys[i], false, SCENARIO_MIN_GAUGE, INT64_MAX,
+				  &gpu->gauges[i], error))
+			return false;
+	return true;
+}
+
 static bool read_gpu(json_t *object, const char *where, const struct scenario *scenario,
 		     struct scenario_gpu *gpu, struct error *error)
 {
@@ -198,7 +223,8 @@ static bool read_gpu(json_t *object, const char *where, const struct scenario *s
 	    !field_int(object, where, "numa", false, -1, 1023, &gpu->numa, error) ||
 	    !field_int(object, where, "minor", false, 0, 255, &gpu->minor, error) ||
 	    !field_int(object, where, "slots", false, 0, SCENARIO_MAX_SLOTS, &gpu->slots, error) ||
-	    !read_migs(object, where, gpu, error) || !read_faults(object, where, gpu, error))
+	    !read_migs(object, where, gpu, error) || !read_faults(object, where, gpu, error) ||
+	    !read_gauges(object, where, gpu, error))
 		return false;
 	if (gpu->mig.count > 0 && gpu->slots > 0)
 		return bad(where, "slots", "and mig exclude each other", error);
@@ -263,6 +289,21 @@ bool scenario_read(json_t *tree, struct scenario *ret_scenario, struct error *er
 
 /* --- writing --- */
 
+static void format_gauges(const struct scenario_gpu *gpu, struct buf *out)
+{
+	const char *before = "gauges = {";
+
+	for (size_t i = 0; i < GAUGES; i++) {
+		if (gpu->gauges[i] == READING_UNKNOWN)
+			continue;
+		buf_printf(out, "%s %s = %lld", before, reading_gauge_name((enum reading_gauge)i),
+			   (long long)gpu->gauges[i]);
+		before = ",";
+	}
+	if (*before == ',')
+		buf_add_text(out, " }\n");
+}
+
 static void format_gpu(const struct scenario_gpu *gpu, struct buf *out)
 {
 	const struct health_facts *facts = &gpu->facts;
@@ -295,6 +336,7 @@ static void format_gpu(const struct scenario_gpu *gpu, struct buf *out)
 		buf_printf(out, "%s%d", i ? ", " : "", (int)facts->xids[i]);
 	buf_printf(out, "]\nlost = %s\nhang = %s\n", facts->lost ? "true" : "false",
 		   facts->hang ? "true" : "false");
+	format_gauges(gpu, out);
 }
 
 void scenario_format(const struct scenario *scenario, struct buf *out)
@@ -358,4 +400,38 @@ void scenario_inventory(const struct scenario *scenario, int32_t slots, const ch
 	}
 	inventory_sort(&inventory);
 	*ret_inventory = inventory;
+}
+
+static enum health_recovery recovery_of(const char *recovery)
+{
+	enum health_recovery known;
+
+	if (str_equal(recovery, "drain"))
+		return HEALTH_RECOVERY_DRAIN_RESET;
+	return health_recovery_parse(recovery, &known) ? known : HEALTH_RECOVERY_UNKNOWN;
+}
+
+void scenario_reading(const struct scenario *scenario, struct reading *ret_reading)
+{
+	struct reading reading = {.source = "simulated"};
+
+	str_copy(reading.driver, sizeof reading.driver, scenario->driver);
+	vec_each (&scenario->gpus, const struct scenario_gpu *from) {
+		struct reading_gpu *gpu = vec_push(&reading.gpus);
+
+		*gpu = reading_gpu_unknown();
+		gpu->has_uuid = true;
+		gpu->uuid = from->uuid;
+		str_copy(gpu->pci, sizeof gpu->pci, from->pci);
+		str_copy(gpu->model, sizeof gpu->model, from->model);
+		gpu->minor = from->minor;
+		gpu->memory_bytes = from->memory_mib << 20;
+		gpu->mig_enabled = from->mig.count > 0;
+		gpu->lost = from->facts.lost;
+		gpu->row_remap = from->facts.row_remap;
+		gpu->ecc_uncorrectable = from->facts.ecc_uncorrectable;
+		gpu->recovery = recovery_of(from->recovery);
+		memcpy(gpu->gauges, from->gauges, sizeof gpu->gauges);
+	}
+	*ret_reading = reading;
 }

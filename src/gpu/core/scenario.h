@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "gpu/core/field.h"
-#include "gpu/core/inventory.h"
+#include "gpu/core/reading.h"
 
 #define SCENARIO_VERSION       1
 #define SCENARIO_MAX_FILE      ((size_t)1 << 20)
@@ -19,6 +19,7 @@
 #define SCENARIO_MAX_SLOTS     64   /* of one GPU */
 #define SCENARIO_SLOTS_DEFAULT (-1) /* as [gpu] slots of bcd's configuration says */
 #define SCENARIO_RECOVERY_SIZE 16
+#define SCENARIO_MIN_GAUGE     (-(int64_t)1000) /* temperatures below zero are real */
 
 struct scenario_mig {
 	char profile[INVENTORY_PROFILE_SIZE];
@@ -36,6 +37,7 @@ struct scenario_gpu {
 	VEC(struct scenario_mig) mig;
 	char recovery[SCENARIO_RECOVERY_SIZE]; /* the driver's advice: "none", "reset", … */
 	struct health_facts facts;
+	int64_t gauges[GAUGES]; /* for metrics only; or READING_UNKNOWN */
 };
 
 struct scenario {
@@ -77,3 +79,5 @@ int32_t scenario_profile_eighths(const char *profile, int64_t memory_mib);
 /* What the machine has. `slots` is for GPUs that don't say; `*ret_inventory` must be empty. */
 void scenario_inventory(const struct scenario *scenario, int32_t slots, const char *reason,
 			struct inventory *ret_inventory);
+/* The same as a driver would tell it; the source is "simulated". `*ret_reading` must be empty. */
+void scenario_reading(const struct scenario *scenario, struct reading *ret_reading);

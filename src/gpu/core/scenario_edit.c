@@ -67,6 +67,8 @@ bool scenario_preset(const char *name, struct scenario *ret_scenario, struct err
 		gpu->slots = SCENARIO_SLOTS_DEFAULT;
 		str_copy(gpu->model, sizeof gpu->model, preset->model);
 		str_copy(gpu->recovery, sizeof gpu->recovery, "none");
+		for (size_t k = 0; k < GAUGES; k++)
+			gpu->gauges[k] = READING_UNKNOWN;
 		snprintf(gpu->pci, sizeof gpu->pci, "0000:%02x:00.0",
 			 (0x1au + 0x0au * (unsigned)i) & 0xffu);
 	}
@@ -270,11 +272,33 @@ static const struct setter {
 	{"recovery", "reset, reboot, drain; none", set_recovery},
 };
 
+/* A key that is a gauge's name: what the driver would measure. */
+static bool set_gauge(struct scenario_gpu *gpu, const char *key, size_t length, const char *value,
+		      bool *ret_done)
+{
+	for (size_t i = 0; i < GAUGES; i++) {
+		const char *name = reading_gauge_name((enum reading_gauge)i);
+		long long number = READING_UNKNOWN;
+		int used = 0;
+
+		if (strlen(name) != length || memcmp(name, key, length) != 0)
+			continue;
+		*ret_done = str_equal(value, "none") ||
+			    (sscanf(value, "%18lld%n", &number, &used) == 1 && !value[used] &&
+			     number >= SCENARIO_MIN_GAUGE);
+		if (*ret_done)
+			gpu->gauges[i] = number;
+		return true;
+	}
+	return false;
+}
+
 bool scenario_set(struct scenario_gpu *gpu, const char *assignment, uint64_t fresh,
 		  struct error *error)
 {
 	const char *value = strchr(assignment, '=');
 	size_t length = value ? (size_t)(value - assignment) : 0;
+	bool done;
 	CLEANUP(buf) struct buf why = {0};
 
 	if (!value || length == 0)
@@ -289,8 +313,10 @@ bool scenario_set(struct scenario_gpu *gpu, const char *assignment, uint64_t fre
 		buf_printf(&why, "%s takes %s", setter->key, setter->valid);
 		return set_error(assignment, buf_text(&why), error);
 	}
+	if (set_gauge(gpu, assignment, length, value + 1, &done))
+		return done || set_error(assignment, "a gauge takes a whole number; none", error);
 	return set_error(assignment,
-			 "the keys are xid, ecc, row_remap, lost, hang, numa, slots, mig and "
-			 "recovery",
+			 "the keys are xid, ecc, row_remap, lost, hang, numa, slots, mig, recovery "
+			 "and gauges such as temperature_c",
 			 error);
 }

@@ -36,6 +36,23 @@ static void test_presets(void **state)
 	}
 }
 
+static void test_gauges(struct scenario_gpu *gpu)
+{
+	struct error error;
+
+	assert_true(gpu->gauges[GAUGE_MEMORY_USED_BYTES] == READING_UNKNOWN);
+	expect_ok(scenario_set(gpu, "memory_used_bytes=85520809984", 1, &error), &error);
+	assert_true(gpu->gauges[GAUGE_MEMORY_USED_BYTES] == 85520809984);
+	expect_error(scenario_set(gpu, "memory_used_bytes=1x", 1, &error), &error,
+		     ERROR_INVALID_INPUT, "a gauge takes a whole number; none");
+	expect_error(scenario_set(gpu, "temperature_c=-1001", 1, &error), &error,
+		     ERROR_INVALID_INPUT, "a gauge takes");
+	expect_error(scenario_set(gpu, "temperature=70", 1, &error), &error, ERROR_INVALID_INPUT,
+		     "gauges such as temperature_c");
+	expect_ok(scenario_set(gpu, "memory_used_bytes=none", 1, &error), &error);
+	assert_true(gpu->gauges[GAUGE_MEMORY_USED_BYTES] == READING_UNKNOWN);
+}
+
 static void test_flags_and_undoing(struct scenario_gpu *gpu)
 {
 	static const char *const yes[] = {"true", "1", "yes"};
@@ -89,6 +106,7 @@ static void test_set(void **state)
 	assert_string_equal(health_decide(&gpu->facts).cause, "XID 79");
 	expect_ok(scenario_set(gpu, "xid=none", 1, &error), &error);
 	assert_true(health_decide(&gpu->facts).healthy);
+	test_gauges(gpu);
 	test_flags_and_undoing(gpu);
 	expect_ok(scenario_set(gpu, "mig=3g.40gb@0,1g.10gb@4", 1, &error), &error);
 	assert_int_equal(gpu->mig.count, 2);

@@ -1,5 +1,6 @@
 #include "gpu/core/scenario.h"
 #include "lib/test.h"
+#include "text/toml.h"
 
 #define GPU_A                                                                                      \
 	"\"uuid\":\"GPU-6f1c0c2e-0d1a-4b5c-8e9f-001122334455\",\"model\":\"NVIDIA H100\","         \
@@ -39,6 +40,10 @@ static void test_names_the_wrong_field(void **state)
 		{"{" GPU_A ",\"recovery\":\"pray\"}", "gpus[0].recovery"},
 		{"{" GPU_A ",\"slots\":65}", "gpus[0].slots"},
 		{"{" GPU_A ",\"lost\":1}", "gpus[0].lost"},
+		{"{" GPU_A ",\"gauges\":[]}", "gpus[0].gauges"},
+		{"{" GPU_A ",\"gauges\":{\"warmth\":1}}", "gpus[0].gauges.warmth"},
+		{"{" GPU_A ",\"gauges\":{\"temperature_c\":1.5}}", "gpus[0].gauges.temperature_c"},
+		{"{" GPU_A ",\"gauges\":{\"power_mw\":-1001}}", "gpus[0].gauges.power_mw"},
 		{"{" GPU_A ",\"pci\":\"a\\\"b\"}", "gpus[0].pci"},
 		{"{" GPU_A ",\"mig\":[{\"profile\":\"1g.10gb\",\"start\":0,\"gi\":1}]}",
 		 "gpus[0].mig[0].uuid"},
@@ -106,12 +111,51 @@ static void test_parts_have_the_gpus_numa_and_health(void **state)
 	assert_int_equal(inventory.atoms.items[1].range.hi, 1024);
 }
 
+/* What a driver would say of it; what isn't given is unknown, never zero. */
+static void test_says_what_a_driver_would(void **state UNUSED)
+{
+	CLEANUP(scenario) struct scenario scenario = {0}, again = {0};
+	CLEANUP(reading) struct reading reading = {0};
+	CLEANUP(buf) struct buf text = {0};
+	CLEANUP(tree) json_t *tree = NULL;
+	struct reading_gpu *gpu;
+	struct error error;
+
+	expect_ok(read_text("{" GPU_A ",\"pci\":\"0000:1a:00.0\",\"recovery\":\"drain\","
+			    "\"row_remap\":\"pending\",\"ecc_uncorrectable\":2,\"gauges\":"
+			    "{\"temperature_c\":-3,\"energy_mj\":9223372036854775807}},"
+			    "{" GPU_B "}",
+			    &scenario, &error),
+		  &error);
+	scenario_format(&scenario, &text);
+	expect_ok(toml_parse(buf_text(&text), text.length, SCENARIO_MAX_FILE, "gpus.toml", &tree,
+			     &error),
+		  &error);
+	expect_ok(scenario_read(tree, &again, &error), &error);
+	scenario_reading(&again, &reading);
+	assert_string_equal(reading.source, "simulated");
+	assert_string_equal(reading.driver, "580.95.05");
+	assert_int_equal(reading.gpus.count, 2);
+	gpu = &reading.gpus.items[0];
+	assert_true(gpu->has_uuid);
+	assert_string_equal(gpu->pci, "0000:1a:00.0");
+	assert_int_equal(gpu->memory_bytes, 81559LL << 20);
+	assert_int_equal(gpu->row_remap, HEALTH_REMAP_PENDING);
+	assert_int_equal(gpu->recovery, HEALTH_RECOVERY_DRAIN_RESET);
+	assert_int_equal(gpu->ecc_uncorrectable, 2);
+	assert_true(gpu->gauges[GAUGE_ENERGY_MJ] == INT64_MAX);
+	assert_int_equal(gpu->gauges[GAUGE_TEMPERATURE_C], -3);
+	assert_true(gpu->gauges[GAUGE_POWER_MW] == READING_UNKNOWN);
+	assert_true(reading.gpus.items[1].gauges[GAUGE_TEMPERATURE_C] == READING_UNKNOWN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names_the_wrong_field),
 		cmocka_unit_test(test_refuses_other_versions),
 		cmocka_unit_test(test_parts_have_the_gpus_numa_and_health),
+		cmocka_unit_test(test_says_what_a_driver_would),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
