@@ -148,10 +148,12 @@ static void on_written(void *arg, size_t done_count UNUSED, const struct error *
 		return;
 	node->ticket = NULL;
 	node->holds_due = true;
+	node->figures.writes++;
 	if (!error) {
 		adopt(node, &node->write);
 	} else {
 		/* Some steps are on disk, others not: what is there is the truth. */
+		node->figures.write_failures++;
 		log_failure(LOG_ERROR, "record.write", error, "it is tried again in a second");
 		node->write_after = mono_after(loop_now(node->loop), NODE_WRITE_AGAIN_MS);
 		release_load(node);

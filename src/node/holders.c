@@ -30,8 +30,12 @@ void holders_listing_deinit(struct holders_listing *listing)
 {
 	if (!listing)
 		return;
-	for (size_t i = 0; i < listing->holders.count; i++)
-		free(listing->holders.items[i].name);
+	vec_each (&listing->holders, struct holder * holder) {
+		free(holder->name);
+		free(holder->namespace);
+		free(holder->pod);
+		free(holder->container);
+	}
 	vec_deinit(&listing->holders);
 }
 
@@ -48,6 +52,14 @@ bool holders_listing_holds(const struct holders_listing *listing, const char *al
 
 /* --- reading --- */
 
+static char *cut(const char *name)
+{
+	struct buf text = {0};
+
+	buf_printf(&text, "%.*s", HOLDERS_MAX_NAME, name);
+	return buf_take_text(&text);
+}
+
 static bool add_device(struct holders_listing *listing, const V1__PodResources *pod,
 		       const V1__ContainerResources *container, const char *id, struct error *error)
 {
@@ -59,8 +71,10 @@ static bool add_device(struct holders_listing *listing, const V1__PodResources *
 		return error_set(error, ERROR_INVALID_INPUT, "device id '%.80s…' is too long", id);
 	holder = vec_push(&listing->holders);
 	str_copy(holder->id, sizeof holder->id, id);
-	buf_printf(&name, "%.*s/%.*s (%.*s)", HOLDERS_MAX_NAME, pod->namespace_, HOLDERS_MAX_NAME,
-		   pod->name, HOLDERS_MAX_NAME, container->name);
+	holder->namespace = cut(pod->namespace_);
+	holder->pod = cut(pod->name);
+	holder->container = cut(container->name);
+	buf_printf(&name, "%s/%s (%s)", holder->namespace, holder->pod, holder->container);
 	holder->name = buf_take_text(&name);
 	return true;
 }

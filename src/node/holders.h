@@ -21,6 +21,7 @@
 struct holder {
 	char id[HOLDS_ID_SIZE]; /* of the device, as the kubelet knows it */
 	char *name;             /* "namespace/pod (container)", or "pod UID (container)" */
+	char *namespace, *pod, *container; /* NULL: known by its UID only */
 };
 
 /* `{0}` is "nobody". */

@@ -1,5 +1,6 @@
 #include "node/node.h"
 
+#include "node/exporter.h"
 #include "node/state.h"
 #include "node/status.h"
 #include "sys/log.h"
@@ -156,9 +157,12 @@ static void node_turn(struct node *node, struct mono now)
 static void on_turn(void *arg)
 {
 	struct node *node = arg;
+	int64_t began_us = clock_us();
 
-	if (!node->stopping)
-		node_turn(node, loop_now(node->loop));
+	if (node->stopping)
+		return;
+	node_turn(node, loop_now(node->loop));
+	histogram_add(&node->figures.turns, clock_us() - began_us);
 }
 
 /* --- life --- */
@@ -242,6 +246,7 @@ bool node_create(struct loop *loop, const struct config *config, struct identity
 		node_destroy(node);
 		return false;
 	}
+	node->exporter = exporter_create(node);
 	node_wake(node);
 	*ret_node = node;
 	return true;
@@ -273,6 +278,7 @@ void node_destroy(struct node *node)
 	node->stopping = true;
 	if (node->ticket)
 		node->ticket->node = NULL;
+	exporter_destroy(node->exporter);
 	status_destroy(node->status);
 	for (size_t i = 0; i < ATOM_CLASSES; i++)
 		deviceplugin_destroy(node->plugins[i]);

@@ -132,6 +132,8 @@ void release_on_holders(void *arg, struct holders_listing *listing, const struct
 	}
 	node->holders_failures = 0;
 	node->answered_how = RELEASE_ANSWER_FREE;
+	node->listed = true;
+	node->listed_at = node->asked_at;
 	holders_listing_deinit(&node->listing);
 	node->listing = *listing;
 	*listing = (struct holders_listing){0};

@@ -11,6 +11,7 @@
 #include "node/allocate.h"
 #include "node/core/conditions.h"
 #include "node/core/converge.h"
+#include "node/core/exporter.h"
 #include "node/deviceplugin.h"
 #include "node/holders.h"
 #include "node/holds.h"
@@ -95,6 +96,8 @@ struct node {
 	VEC(struct node_release) pending;
 	struct holders *holders;
 	struct holders_listing listing;    /* the last good one */
+	struct mono listed_at;             /* when it was asked for */
+	bool listed;                       /* there is one */
 	enum release_answer answered_how;  /* NONE, FAILED, or FREE for "see listing" */
 	struct mono asked_at, answered_at; /* the running question; the one behind the answer */
 	struct durable_stamp kubelet;      /* pod-resources' socket */
@@ -111,6 +114,8 @@ struct node {
 	struct buf inventory_told; /* packed, as last queued */
 	bool inventory_due, conditions_due;
 	struct status *status;
+	struct exporter *exporter;
+	struct exporter_figures figures;
 };
 
 void node_wake(void *node);                           /* a loop_fn: a turn is due */

@@ -223,17 +223,52 @@ static bool read_kubernetes(json_t *tree, const char *node_name, struct config *
 	return read_clusters(section, config, error);
 }
 
+/* "ADDR:PORT", as sys/net takes it; whether the address is this machine's turns out when it is used.
+ */
+static bool is_listen_address(const char *text)
+{
+	const char *colon = strrchr(text, ':');
+	int64_t port = 0;
+
+	if (!colon || colon == text || !colon[1] || strlen(colon + 1) > 5)
+		return false;
+	for (const char *at = colon + 1; *at; at++) {
+		if (*at < '0' || *at > '9')
+			return false;
+		port = port * 10 + (*at - '0');
+	}
+	return port <= 65535;
+}
+
+static bool read_metrics(json_t *tree, struct config *config, struct error *error)
+{
+	json_t *section;
+
+	if (!read_section(tree, "metrics", TREE_KEYS("listen", "dcgm_names"), &section, error) ||
+	    !read_text(config, section, "metrics", "listen", "", &config->metrics_listen, error))
+		return false;
+	if (*config->metrics_listen && !is_listen_address(config->metrics_listen)) {
+		error_field(error, "metrics.listen", "'%s' is not ADDRESS:PORT",
+			    config->metrics_listen);
+		return error_hint(error, "Such as 127.0.0.1:9410 or [::]:9410.");
+	}
+	return !section ||
+	       tree_opt_bool(section, "dcgm_names", "metrics", &config->dcgm_names, error);
+}
+
 bool config_read(json_t *tree, const char *node_name, struct config *ret_config,
 		 struct error *error)
 {
 	CLEANUP(config) struct config config = {0};
 
-	if (!tree_check_keys(tree, "",
-			     TREE_KEYS("paths", "gateway", "join", "host", "gpu", "kubernetes"),
-			     error) ||
+	if (!tree_check_keys(
+		    tree, "",
+		    TREE_KEYS("paths", "gateway", "join", "host", "gpu", "kubernetes", "metrics"),
+		    error) ||
 	    !read_paths(tree, &config, error) || !read_gateway(tree, &config, error) ||
 	    !read_join(tree, &config, error) || !read_host(tree, &config, error) ||
-	    !read_gpu(tree, &config, error) || !read_kubernetes(tree, node_name, &config, error))
+	    !read_gpu(tree, &config, error) || !read_kubernetes(tree, node_name, &config, error) ||
+	    !read_metrics(tree, &config, error))
 		return invalid(error);
 	*ret_config = config;
 	config = (struct config){0};

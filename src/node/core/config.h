@@ -41,6 +41,9 @@ struct config {
 	const char *gpu_api;   /* "device-plugin" or "dra" */
 	const char *allowed_clusters[CONFIG_MAX_CLUSTERS];
 	size_t cluster_count;
+	/* metrics: on run/metrics.sock in any case */
+	const char *metrics_listen; /* "ADDR:PORT" of a second place, on TCP; "": none */
+	bool dcgm_names;            /* DCGM_FI_DEV_* as well */
 };
 void config_deinit(struct config *config);
 

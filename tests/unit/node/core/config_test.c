@@ -31,6 +31,20 @@ static void test_defaults(void **state)
 	assert_false(config_hosted(&config)); /* units = true: this host is ours */
 	assert_int_equal(config.reserved_memory_mib, 2048);
 	assert_int_equal(config.reserved_vcpu, 1);
+	assert_string_equal(config.metrics_listen, "");
+	assert_false(config.dcgm_names);
+}
+
+static void test_metrics(void **state UNUSED)
+{
+	CLEANUP(config) struct config config = {0};
+	struct error error;
+
+	expect_ok(read_text("[metrics]\nlisten = '[::]:9410'\ndcgm_names = true", NULL, &config,
+			    &error),
+		  &error);
+	assert_string_equal(config.metrics_listen, "[::]:9410");
+	assert_true(config.dcgm_names);
 }
 
 static void test_every_path_hangs_under_root(void **state)
@@ -74,6 +88,13 @@ static void test_wrong_values_name_key_and_value(void **state)
 		{"[gpu]\nsource = 'magic'", "gpu.source", ""},
 		{"[host]\nunits = 'no'", "host.units", ""},
 		{"[hots]\nunits = false", "hots", "host"},
+		{"[metrics]\nlisten = '9410'", "metrics.listen", "9410"},
+		{"[metrics]\nlisten = ':9410'", "metrics.listen", ":9410"},
+		{"[metrics]\nlisten = 'a:'", "metrics.listen", "ADDRESS:PORT"},
+		{"[metrics]\nlisten = 'a:65536'", "metrics.listen", "65536"},
+		{"[metrics]\nlisten = 'a:1x'", "metrics.listen", "[::]"},
+		{"[metrics]\nlisten = 9410", "metrics.listen", ""},
+		{"[metrics]\ndcgm_names = 'yes'", "metrics.dcgm_names", ""},
 	};
 
 	(void)state;
@@ -93,6 +114,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_metrics),
 		cmocka_unit_test(test_every_path_hangs_under_root),
 		cmocka_unit_test(test_wrong_values_name_key_and_value),
 	};

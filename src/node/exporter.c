@@ -1,0 +1,288 @@
+#include "node/exporter.h"
+
+#include "node/core/scrape.h"
+#include "node/state.h"
+#include "sys/log.h"
+#include "sys/net.h"
+
+struct exporter_conn {
+	struct exporter *exporter;
+	struct net_conn *net;
+	struct loop_timer *timer;
+	struct buf request;
+	bool answered;
+};
+
+/* One place to listen on. */
+struct exporter_place {
+	const char *at;
+	struct net_listener *listener; /* NULL: not yet */
+	bool failed;                   /* said once, until it works */
+};
+
+struct exporter {
+	struct node *node;
+	struct exporter_place socket, tcp; /* tcp.at NULL: not asked for */
+	char *socket_path;
+	struct loop_timer *retry;
+	VEC(struct exporter_conn *) conns;
+	struct buf text; /* the metrics, as made at `made_at` */
+	struct mono made_at;
+};
+
+/* --- what there is to say --- */
+
+static int64_t oldest_release_ms(const struct node *node, struct mono now)
+{
+	int64_t oldest = 0;
+
+	vec_each (&node->releases.entries, const struct release_entry *entry) {
+		int64_t age = mono_until(release_asked(entry, node->boot_id, now), now);
+
+		if (!entry->reported && age > oldest)
+			oldest = age;
+	}
+	return oldest;
+}
+
+static size_t stuck_releases(const struct node *node)
+{
+	size_t stuck = 0;
+
+	vec_each (&node->pending, const struct node_release *release)
+		stuck += release->plan.stuck;
+	return stuck;
+}
+
+struct holder_list VEC_BODY(struct exporter_holder);
+
+static void list_holders(const struct node *node, struct holder_list *list)
+{
+	vec_each (&node->listing.holders, const struct holder *holder)
+		if (holder->pod)
+			*vec_push(list) = (struct exporter_holder){holder->id, holder->namespace,
+								   holder->pod, holder->container};
+}
+
+static const char *source_name(const struct node *node)
+{
+	const struct reading *reading = source_reading(node->gpus);
+
+	if (source_inventory(node->gpus)->simulated)
+		return "simulated";
+	return reading ? reading->source : "none";
+}
+
+static void make_text(struct exporter *exporter, struct mono now)
+{
+	const struct node *node = exporter->node;
+	const bool asks = node->holds.count > 0 || node->releases.entries.count > 0;
+	struct holder_list holders = {0};
+	struct exporter_view view = {
+		.node = node->identity ? node->identity->node_id : "",
+		.hostname = node->machine.hostname,
+		.kubernetes_node = node->config->node_name,
+		.api = node_gpu_api(node),
+		.started = node->started,
+		.inventory = source_inventory(node->gpus),
+		.gpus_readable = !source_error(node->gpus),
+		.source = source_name(node),
+		.reading = source_reading(node->gpus),
+		.reading_age_ms = EXPORTER_UNKNOWN,
+		.source_restarts = EXPORTER_UNKNOWN,
+		.holds = node->holds_error.code == ERROR_NONE ? &node->holds : NULL,
+		.offers = &node->offers,
+		.releases = &node->releases,
+		.oldest_release_ms = oldest_release_ms(node, now),
+		.releases_stuck = stuck_releases(node),
+		.conditions = &node->conditions,
+		.pods_age_ms =
+			asks && node->listed ? mono_until(node->listed_at, now) : EXPORTER_UNKNOWN,
+		.pods_failures = node->holders_failures,
+		.gateway_configured = node->identity && node->config->address_count > 0,
+		.gateway_connected = uplink_phase(node->uplink) == UPLINK_OPEN,
+		.gateway_since = uplink_since(node->uplink),
+		.reports_queued = node->reports.queue.count,
+		.figures = &node->figures,
+		.dcgm_names = node->config->dcgm_names,
+	};
+
+	list_holders(node, &holders);
+	view.holders = holders.items;
+	view.holder_count = holders.count;
+	for (size_t i = 0; i < ATOM_CLASSES; i++)
+		view.registered[i] = deviceplugin_state(node->plugins[i]).registered;
+	buf_clear(&exporter->text);
+	exporter_format(&view, &exporter->text);
+	exporter->made_at = now;
+	vec_deinit(&holders);
+}
+
+/* --- connections --- */
+
+static void drop(struct exporter_conn *conn)
+{
+	struct exporter *exporter = conn->exporter;
+
+	for (size_t i = 0; i < exporter->conns.count; i++) {
+		if (exporter->conns.items[i] != conn)
+			continue;
+		vec_remove(&exporter->conns, i);
+		break;
+	}
+	loop_timer_destroy(conn->timer);
+	buf_deinit(&conn->request);
+	free(conn);
+}
+
+static void end(void *arg)
+{
+	struct exporter_conn *conn = arg;
+
+	net_close(conn->net);
+	drop(conn);
+}
+
+static void on_drain(void *arg)
+{
+	struct exporter_conn *conn = arg;
+
+	if (conn->answered)
+		end(conn);
+}
+
+static void on_close(void *arg, const struct error *error UNUSED)
+{
+	drop(arg);
+}
+
+static void answer(struct exporter_conn *conn, enum scrape scrape)
+{
+	struct exporter *exporter = conn->exporter;
+	struct mono now = loop_now(exporter->node->loop);
+	CLEANUP(buf) struct buf out = {0};
+
+	if (exporter->text.length == 0 || mono_until(exporter->made_at, now) >= EXPORTER_FRESH_MS)
+		make_text(exporter, now);
+	scrape_answer(scrape, &exporter->text, &out);
+	conn->answered = true;
+	net_write(conn->net, out.data, out.length);
+	if (net_queued(conn->net) == 0)
+		end(conn);
+}
+
+static void on_data(void *arg, const uint8_t *data, size_t length)
+{
+	struct exporter_conn *conn = arg;
+	size_t room = SCRAPE_MAX_REQUEST - conn->request.length;
+	enum scrape scrape;
+
+	if (conn->answered)
+		return; /* what comes after a request is not waited for, nor kept */
+	buf_add(&conn->request, data, length < room ? length : room);
+	scrape = scrape_parse(conn->request.data, conn->request.length);
+	if (scrape != SCRAPE_MORE)
+		answer(conn, scrape);
+}
+
+static void on_accept(void *arg, struct net_conn *net)
+{
+	static const struct net_handlers handlers = {
+		.on_data = on_data, .on_drain = on_drain, .on_close = on_close};
+	struct exporter *exporter = arg;
+	struct exporter_conn *conn;
+
+	if (!net)
+		return;
+	if (exporter->conns.count >= EXPORTER_MAX_CONNECTIONS) {
+		net_close(net);
+		return;
+	}
+	conn = mem_alloc(sizeof *conn);
+	conn->exporter = exporter;
+	conn->net = net;
+	conn->timer = loop_timer_create(exporter->node->loop, end, conn);
+	loop_timer_start(conn->timer, EXPORTER_TIMEOUT_MS);
+	*vec_push(&exporter->conns) = conn;
+	net_start(net, &handlers, conn);
+}
+
+/* --- places --- */
+
+static bool listen_socket(struct exporter *exporter, struct net_listener **ret_listener,
+			  struct error *error)
+{
+	const char *path = exporter->socket_path;
+
+	/* Whoever holds the lock on the data folder may take a dead one's place. */
+	if (net_unix_is_socket(path) && !net_unix_alive(path) && !durable_remove(path, error))
+		return false;
+	return net_listen_unix(exporter->node->loop, path, 0600, on_accept, exporter, ret_listener,
+			       error);
+}
+
+static void listen_at(struct exporter *exporter, struct exporter_place *place)
+{
+	struct error error = {0};
+	bool done;
+
+	if (!place->at || place->listener)
+		return;
+	done = place == &exporter->socket
+		       ? listen_socket(exporter, &place->listener, &error)
+		       : net_listen_tcp(exporter->node->loop, place->at, on_accept, exporter,
+					&place->listener, &error);
+	if (done) {
+		log_info("metrics.listen", "metrics are served", "at",
+			 place == &exporter->tcp ? net_listener_address(place->listener)
+						 : place->at,
+			 NULL);
+		place->failed = false;
+		return;
+	}
+	place->listener = NULL;
+	if (!place->failed)
+		log_failure(LOG_ERROR, "metrics.listen", &error,
+			    "it is tried again every ten seconds; all else goes on");
+	place->failed = true;
+	loop_timer_start(exporter->retry, EXPORTER_RETRY_MS);
+}
+
+static void listen_all(void *arg)
+{
+	struct exporter *exporter = arg;
+
+	listen_at(exporter, &exporter->socket);
+	listen_at(exporter, &exporter->tcp);
+}
+
+/* --- life --- */
+
+struct exporter *exporter_create(struct node *node)
+{
+	struct exporter *exporter = mem_alloc(sizeof *exporter);
+	const char *tcp = node->config->metrics_listen;
+
+	exporter->node = node;
+	exporter->socket_path = identity_path(node->config->run, EXPORTER_SOCKET);
+	exporter->socket.at = exporter->socket_path;
+	exporter->tcp.at = tcp && *tcp ? tcp : NULL;
+	exporter->retry = loop_timer_create(node->loop, listen_all, exporter);
+	listen_all(exporter);
+	return exporter;
+}
+
+void exporter_destroy(struct exporter *exporter)
+{
+	if (!exporter)
+		return;
+	while (exporter->conns.count > 0)
+		end(exporter->conns.items[0]);
+	vec_deinit(&exporter->conns);
+	net_listener_destroy(exporter->socket.listener);
+	net_listener_destroy(exporter->tcp.listener);
+	loop_timer_destroy(exporter->retry);
+	buf_deinit(&exporter->text);
+	free(exporter->socket_path);
+	free(exporter);
+}
