@@ -64,7 +64,7 @@ static void list_holders(const struct node *node, struct holder_list *list)
 								   holder->pod, holder->container};
 }
 
-static const char *source_name(const struct node *node)
+static const char *source_of(const struct node *node)
 {
 	const struct reading *reading = source_reading(node->gpus);
 
@@ -86,7 +86,7 @@ static void make_text(struct exporter *exporter, struct mono now)
 		.started = node->started,
 		.inventory = source_inventory(node->gpus),
 		.gpus_readable = !source_error(node->gpus),
-		.source = source_name(node),
+		.source = source_of(node),
 		.reading = source_reading(node->gpus),
 		.reading_age_ms = EXPORTER_UNKNOWN,
 		.source_restarts = EXPORTER_UNKNOWN,
