@@ -34,17 +34,19 @@ struct http_client *http_client_create(const struct http_options *options); /* c
 void http_client_destroy(struct http_client *client);
 
 struct http_request {
-	const char *method; /* "GET", "POST", "PATCH" */
+	const char *method; /* "GET", "POST", "PUT", "PATCH", "DELETE" */
 	const char *url;    /* absolute; no user, no fragment */
 	const void *body;   /* JSON; NULL for none */
 	size_t body_length;
-	size_t max_answer;  /* bytes of body; 0: HTTP_MAX_ANSWER_DEFAULT */
-	int64_t timeout_ms; /* for all of it; 0: HTTP_TIMEOUT_DEFAULT_MS */
+	const char *content_type; /* of the body; NULL: "application/json" */
+	size_t max_answer;        /* bytes of body; 0: HTTP_MAX_ANSWER_DEFAULT */
+	int64_t timeout_ms;       /* for all of it; 0: HTTP_TIMEOUT_DEFAULT_MS */
 };
 
 struct http_answer {
 	int status;                            /* 200 ... 599 */
 	char request_id[HTTP_REQUEST_ID_SIZE]; /* X-Request-Id; "" without */
+	int64_t retry_after_s;                 /* Retry-After; 0 without */
 	struct buf body;
 };
 

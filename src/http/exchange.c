@@ -1,0 +1,213 @@
+#include "http/exchange.h"
+
+#include <stdio.h>
+
+static void url_cleanup(CURLU **url)
+{
+	curl_url_cleanup(*url);
+}
+
+void http_answer_deinit(struct http_answer *answer)
+{
+	if (!answer)
+		return;
+	buf_deinit(&answer->body);
+	*answer = (struct http_answer){0};
+}
+
+void exchange_deinit(struct exchange *exchange)
+{
+	http_answer_deinit(&exchange->answer);
+	curl_slist_free_all(TAKE(exchange->headers));
+}
+
+/* --- where to --- */
+
+void target_cleanup(struct target *target)
+{
+	curl_free(target->scheme);
+	curl_free(target->host);
+	curl_free(target->port);
+}
+
+bool target_is_loopback(const struct target *target)
+{
+	const char *host = target->host;
+
+	return str_equal(host, "localhost") || str_equal(host, "[::1]") ||
+	       (str_starts(host, "127.") && strspn(host, "0123456789.") == strlen(host));
+}
+
+bool target_parse(const char *text, struct target *ret_target, struct error *error)
+{
+	CLEANUP(url) CURLU *url = curl_url();
+	char *user = NULL;
+	CURLUcode rc;
+
+	if (strlen(text) >= HTTP_URL_SIZE)
+		return error_set(error, ERROR_INVALID_INPUT, "URL is longer than %d bytes",
+				 HTTP_URL_SIZE - 1);
+	rc = curl_url_set(url, CURLUPART_URL, text, 0);
+	if (rc)
+		return error_set(error, ERROR_INVALID_INPUT, "URL '%s': %s", text,
+				 curl_url_strerror(rc));
+	if (!curl_url_get(url, CURLUPART_USER, &user, 0)) {
+		curl_free(user);
+		return error_set(error, ERROR_INVALID_INPUT,
+				 "URL holds a user name, which has no place there");
+	}
+	CLEANUP(target) struct target target = {0};
+	if (curl_url_get(url, CURLUPART_SCHEME, &target.scheme, 0) ||
+	    curl_url_get(url, CURLUPART_HOST, &target.host, 0) ||
+	    curl_url_get(url, CURLUPART_PORT, &target.port, CURLU_DEFAULT_PORT))
+		return error_set(error, ERROR_INVALID_INPUT, "URL '%s' names no host", text);
+	if (!str_equal(target.scheme, "http") && !str_equal(target.scheme, "https"))
+		return error_set(error, ERROR_INVALID_INPUT, "URL '%s' is neither http nor https",
+				 text);
+	*ret_target = (struct target){TAKE(target.scheme), TAKE(target.host), TAKE(target.port)};
+	return true;
+}
+
+bool target_allowed(const struct target *target, const char *url, bool https_only,
+		    const char *bearer, struct error *error)
+{
+	if (str_equal(target->scheme, "https"))
+		return true;
+	if (https_only)
+		return error_set(error, ERROR_INVALID_INPUT, "URL '%s' is not https", url);
+	if (!bearer || target_is_loopback(target))
+		return true;
+	error_set(error, ERROR_INVALID_INPUT, "'%s' would carry the key unencrypted", url);
+	return error_hint(error, "Use an https:// address; http:// is for this machine only.");
+}
+
+/* --- what goes out --- */
+
+static struct curl_slist *make_headers(const struct http_request *request, const char *bearer)
+{
+	CLEANUP(buf) struct buf line = {0};
+	struct curl_slist *headers = curl_slist_append(NULL, "Accept: application/json");
+
+	headers = curl_slist_append(headers, "Expect:");
+	/* Without a body libcurl would claim a form. */
+	buf_add_text(&line, "Content-Type:");
+	if (request->body)
+		buf_printf(&line, " %s",
+			   request->content_type ? request->content_type : "application/json");
+	headers = curl_slist_append(headers, buf_text(&line));
+	if (bearer) {
+		buf_clear(&line);
+		buf_printf(&line, "Authorization: Bearer %s", bearer);
+		headers = curl_slist_append(headers, buf_text(&line));
+		buf_wipe(&line);
+	}
+	return headers;
+}
+
+static void set_body(CURL *curl, const struct http_request *request)
+{
+	if (!request->body && str_equal(request->method, "GET"))
+		return;
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body ? request->body : "");
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_length);
+	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request->method);
+}
+
+/* --- what comes back --- */
+
+static size_t on_body(char *data, size_t size, size_t count, void *arg)
+{
+	struct exchange *exchange = arg;
+
+	if (size * count > exchange->max_answer - exchange->answer.body.length) {
+		exchange->too_large = true;
+		return 0;
+	}
+	buf_add(&exchange->answer.body, data, size * count);
+	return size * count;
+}
+
+static size_t on_header(char *data, size_t size, size_t count, void *arg)
+{
+	static const char NAME[] = "x-request-id:";
+	struct exchange *exchange = arg;
+	size_t length = size * count, start = sizeof NAME - 1, used = 0;
+
+	if (length < start || strncasecmp(data, NAME, start) != 0)
+		return length;
+	while (start < length && data[start] == ' ')
+		start++;
+	/* It ends in a person's terminal: visible ASCII only. */
+	while (start < length && used < HTTP_REQUEST_ID_SIZE - 1 && data[start] > ' ' &&
+	       data[start] < 0x7f)
+		exchange->answer.request_id[used++] = data[start++];
+	exchange->answer.request_id[used] = '\0';
+	return length;
+}
+
+void exchange_prepare(struct exchange *exchange, CURL *curl, const struct http_request *request,
+		      const char *url, const char *bearer)
+{
+	int64_t timeout = request->timeout_ms ? request->timeout_ms : HTTP_TIMEOUT_DEFAULT_MS;
+
+	exchange->max_answer = request->max_answer ? request->max_answer : HTTP_MAX_ANSWER_DEFAULT;
+	exchange->headers = make_headers(request, bearer);
+	curl_easy_setopt(curl, CURLOPT_URL, url);
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, exchange->detail);
+	curl_easy_setopt(curl, CURLOPT_USERAGENT, "better-compute/" BC_VERSION);
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, exchange->headers);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)timeout);
+	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)HTTP_CONNECT_TIMEOUT_MS);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, exchange);
+	curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(curl, CURLOPT_HEADERDATA, exchange);
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	set_body(curl, request);
+}
+
+void exchange_finish(struct exchange *exchange, CURL *curl)
+{
+	curl_off_t wait = 0;
+	long status = 0;
+
+	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &wait);
+	exchange->answer.status = (int)status;
+	exchange->answer.retry_after_s = wait;
+}
+
+static enum error_code code_of(CURLcode rc)
+{
+	switch ((int)rc) {
+	case CURLE_URL_MALFORMAT:
+	case CURLE_UNSUPPORTED_PROTOCOL:
+		return ERROR_INVALID_INPUT;
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+		return ERROR_FORBIDDEN;
+	case CURLE_SSL_CACERT_BADFILE:
+	case CURLE_SSL_CERTPROBLEM:
+		return ERROR_INVALID_CONFIG;
+	default:
+		return ERROR_UNAVAILABLE;
+	}
+}
+
+bool exchange_failed(const struct exchange *exchange, CURLcode rc, const char *url,
+		     struct error *error)
+{
+	if (exchange->too_large)
+		return error_set(error, ERROR_RESOURCES_EXHAUSTED,
+				 "the answer of '%s' is larger than %zu bytes", url,
+				 exchange->max_answer);
+	error_set(error, code_of(rc), "reach '%s': %s", url,
+		  exchange->detail[0] ? exchange->detail : curl_easy_strerror(rc));
+	if (error->code == ERROR_FORBIDDEN)
+		error_hint(error,
+			   "If the server has a certificate of a private authority, name its "
+			   "file as the CA file (--ca-file).");
+	return false;
+}

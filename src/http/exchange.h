@@ -1,0 +1,45 @@
+/*
+ * exchange: one request and its answer on a libcurl handle: what the blocking client and the one on
+ * the loop have in common. For this room only.
+ */
+#pragma once
+
+#include "http/client.h"
+
+#include <curl/curl.h>
+
+/* What one exchange collects. `{0}` is empty; max_answer comes with exchange_prepare(). */
+struct exchange {
+	struct http_answer answer;
+	size_t max_answer;
+	bool too_large;
+	struct curl_slist *headers; /* borrowed by the handle */
+	char detail[CURL_ERROR_SIZE];
+};
+/* Not before the handle has let go of it: another request, or its end. */
+void exchange_deinit(struct exchange *exchange);
+
+static inline void exchange_cleanup(struct exchange *exchange)
+{
+	exchange_deinit(exchange);
+}
+
+/* The parts of a URL that decide where a request goes. */
+struct target {
+	char *scheme, *host, *port; /* curl's memory; an IPv6 host in brackets */
+};
+void target_cleanup(struct target *target);
+MUST_CHECK bool target_parse(const char *text, struct target *ret_target, struct error *error);
+bool target_is_loopback(const struct target *target);
+/* May a request go there? A key never goes unencrypted to another machine. */
+MUST_CHECK bool target_allowed(const struct target *target, const char *url, bool https_only,
+			       const char *bearer, struct error *error);
+
+/* Sets all but trust on a handle without options. `bearer` may be NULL. */
+void exchange_prepare(struct exchange *exchange, CURL *curl, const struct http_request *request,
+		      const char *url, const char *bearer);
+/* After a transfer that came to its end. */
+void exchange_finish(struct exchange *exchange, CURL *curl);
+/* After one that failed. Returns false. */
+bool exchange_failed(const struct exchange *exchange, CURLcode rc, const char *url,
+		     struct error *error);

@@ -1,0 +1,67 @@
+/*
+ * client: calls to a Kubernetes API server from the loop, which none of them holds up.
+ *
+ * Owns      queue, retries and deadlines. A call is sent with the credentials of that moment
+ *           (credentials.h) and tried again as kube/core/answer.h decides: after 401 once with what
+ *           the files say now, on a new connection; after 429 and 5xx when the server says so; after a
+ *           broken connection only what is repeatable; with growing, jittered pauses, KUBE_TRIES times
+ *           at most and never past its deadline.
+ * Order     KUBE_URGENT calls go before the others; KUBE_IN_FLIGHT are under way at a time, each with
+ *           KUBE_TRY_MS for one try, KUBE_WAITING wait. One that pauses before its next try holds
+ *           nobody's place.
+ * Answers   come through the callback, exactly once, from a turn's deferred functions and never from
+ *           inside kube_send(). An answer over KUBE_MAX_ANSWER bytes is an error.
+ * Secrets   are in no message.
+ * Threads   the loop's.
+ * Source    Kubernetes API concepts; checked with 1.37.2 by tests/peer/kube.
+ */
+#pragma once
+
+#include "kube/core/answer.h"
+#include "kube/core/request.h"
+#include "kube/credentials.h"
+#include "sys/loop.h"
+
+#define KUBE_IN_FLIGHT  8
+#define KUBE_WAITING    512
+#define KUBE_TRY_MS     15000
+#define KUBE_TIMEOUT_MS 30000
+
+struct kube_client;
+struct kube_client *kube_client_create(struct loop *loop,
+				       const struct credentials_options *options);
+/* Legal at any moment, also from a callback; calls under way end silently. */
+void kube_client_destroy(struct kube_client *kube);
+
+enum kube_priority {
+	KUBE_URGENT, /* what frees a GPU, or answers the kubelet */
+	KUBE_NORMAL,
+	KUBE_LATER, /* what is only told: Events */
+};
+
+struct kube_call_options {
+	enum kube_priority priority;
+	int64_t timeout_ms; /* until the last try's end; 0: KUBE_TIMEOUT_MS */
+};
+
+/* `answer` is the callback's for its duration; it may take `body`. The call is gone. */
+typedef void kube_fn(void *arg, struct kube_answer *answer);
+
+/* Takes *request over (empty afterwards). RESOURCES_EXHAUSTED as an answer when too many wait. */
+struct kube_call *kube_send(struct kube_client *kube, struct kube_request *request,
+			    struct kube_call_options options, kube_fn *fn, void *arg);
+void kube_call_cancel(struct kube_call *call); /* fn isn't called; the server may carry it out */
+
+/* --- a whole list, page by page (kube/core/pages.h) --- */
+
+struct kube_collect;
+
+/* The callback may take *items, an array; NULL with error set when the list failed. */
+typedef void kube_items_fn(void *arg, json_t **items, const struct error *error);
+
+/* `query` names the kind's part to list; its limit and continue_token are ours. `options` are each
+ * page's. */
+struct kube_collect *kube_collect(struct kube_client *kube, const struct kube_resource *resource,
+				  const struct kube_list_options *query,
+				  struct kube_call_options options, kube_items_fn *fn, void *arg);
+void kube_collect_cancel(struct kube_collect *collect);

@@ -1,0 +1,277 @@
+#include "kube/core/answer.h"
+
+#include "text/tree.h"
+
+#include <stdio.h>
+
+#define SAID_SIZE 240 /* of a server's words in our message */
+
+void kube_answer_deinit(struct kube_answer *answer)
+{
+	if (!answer)
+		return;
+	json_decref(answer->body);
+	*answer = (struct kube_answer){0};
+}
+
+const char *kube_reason_name(enum kube_reason reason)
+{
+	static const char *const NAMES[] = {
+		[KUBE_DONE] = "done",
+		[KUBE_INVALID] = "invalid",
+		[KUBE_UNAUTHORIZED] = "unauthorized",
+		[KUBE_FORBIDDEN] = "forbidden",
+		[KUBE_NOT_FOUND] = "not found",
+		[KUBE_ALREADY_EXISTS] = "already exists",
+		[KUBE_CONFLICT] = "conflict",
+		[KUBE_EXPIRED] = "expired",
+		[KUBE_DISRUPTION] = "held back by a disruption budget",
+		[KUBE_BUSY] = "too many requests",
+		[KUBE_UNAVAILABLE] = "unavailable",
+		[KUBE_STRANGE] = "no answer of an API server",
+		[KUBE_UNREACHED] = "no answer",
+	};
+
+	return NAMES[reason];
+}
+
+/* Each reason's code, and what to do about it. */
+static const struct {
+	enum error_code code;
+	const char *hint;
+} MEANING[] = {
+	[KUBE_DONE] = {ERROR_NONE, NULL},
+	[KUBE_INVALID] = {ERROR_INVALID_INPUT, NULL},
+	[KUBE_UNAUTHORIZED] =
+		{ERROR_UNAUTHENTICATED,
+		 "Check that the kubeconfig's certificate or token is of this cluster "
+		 "and hasn't run out."},
+	[KUBE_FORBIDDEN] =
+		{ERROR_FORBIDDEN,
+		 "A node is told this also of what isn't there, and for a moment after a "
+		 "change; else its role lacks the right."},
+	[KUBE_NOT_FOUND] = {ERROR_NOT_FOUND, NULL},
+	[KUBE_ALREADY_EXISTS] = {ERROR_CONFLICT, NULL},
+	[KUBE_CONFLICT] = {ERROR_CONFLICT, "It has changed meanwhile: read it again."},
+	[KUBE_EXPIRED] = {ERROR_INVALID_STATE, "Start the list again."},
+	[KUBE_DISRUPTION] = {ERROR_INVALID_STATE,
+			     "A PodDisruptionBudget doesn't allow this eviction now."},
+	[KUBE_BUSY] = {ERROR_RATE_LIMITED, "The API server is busy: try again later."},
+	[KUBE_UNAVAILABLE] = {ERROR_UNAVAILABLE,
+			      "Try again later, or look at the API server's log."},
+	[KUBE_STRANGE] = {ERROR_UNAVAILABLE,
+			  "Check that the kubeconfig's server is a Kubernetes API server, with no "
+			  "proxy before it."},
+	[KUBE_UNREACHED] = {ERROR_UNAVAILABLE, NULL},
+};
+
+/* --- the Status --- */
+
+static const char *text_in(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+
+	return text ? text : "";
+}
+
+static const json_t *causes_of(const json_t *status)
+{
+	return json_object_get(json_object_get(status, "details"), "causes");
+}
+
+static bool has_cause(const json_t *status, const char *reason)
+{
+	size_t i;
+	json_t *cause;
+
+	json_array_foreach(causes_of(status), i, cause)
+	{
+		if (str_equal(text_in(cause, "reason"), reason))
+			return true;
+	}
+	return false;
+}
+
+static enum kube_reason reason_of(int status, const json_t *body)
+{
+	if (status >= 200 && status <= 299)
+		return body ? KUBE_DONE : KUBE_STRANGE;
+	switch (status) {
+	case 400:
+	case 405:
+	case 406:
+	case 413:
+	case 415:
+	case 422:
+		return KUBE_INVALID;
+	case 401:
+		return KUBE_UNAUTHORIZED;
+	case 403:
+		return KUBE_FORBIDDEN;
+	case 404:
+		return KUBE_NOT_FOUND;
+	case 409:
+		return str_equal(text_in(body, "reason"), "AlreadyExists") ? KUBE_ALREADY_EXISTS
+									   : KUBE_CONFLICT;
+	case 410:
+		return KUBE_EXPIRED;
+	case 429:
+		return has_cause(body, "DisruptionBudget") ? KUBE_DISRUPTION : KUBE_BUSY;
+	default:
+		return status >= 500 && status <= 599 ? KUBE_UNAVAILABLE : KUBE_STRANGE;
+	}
+}
+
+/* A server's words for our messages: one line of visible characters. */
+static void add_said(char out[SAID_SIZE], const char *text, size_t length)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < length && used < SAID_SIZE - 1; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (c == 0x7f || (c <= ' ' && (used == 0 || out[used - 1] == ' ')))
+			continue;
+		out[used++] = c <= ' ' ? ' ' : (char)c;
+	}
+	while (used > 0 && out[used - 1] == ' ')
+		used--;
+	out[used] = '\0';
+}
+
+static void add_causes(char out[KUBE_CAUSES_SIZE], const json_t *status)
+{
+	CLEANUP(buf) struct buf all = {0};
+	size_t i;
+	json_t *cause;
+
+	json_array_foreach(causes_of(status), i, cause)
+	{
+		char said[SAID_SIZE];
+		const char *message = text_in(cause, "message");
+
+		add_said(said, message, strlen(message));
+		if (*said && all.length < KUBE_CAUSES_SIZE)
+			buf_printf(&all, "%s%s", all.length ? "; " : "", said);
+	}
+	str_copy(out, KUBE_CAUSES_SIZE, buf_text(&all));
+}
+
+static void fail(struct kube_answer *answer, const struct kube_request *request, const char *said)
+{
+	const char *hint = MEANING[answer->reason].hint;
+
+	error_set(&answer->error, MEANING[answer->reason].code,
+		  "%s: the API server says %d (%s)%s%s", request->subject, answer->status,
+		  kube_reason_name(answer->reason), *said ? ": " : "", said);
+	if (hint)
+		error_hint(&answer->error, "%s", hint);
+}
+
+void kube_answer_read(const struct kube_request *request, int status, int64_t retry_after_s,
+		      const void *body, size_t length, struct kube_answer *ret_answer)
+{
+	CLEANUP(tree) json_t *tree = NULL;
+	char said[SAID_SIZE] = "";
+	struct error ignored; /* what is no JSON is told as the text it is */
+	struct kube_answer answer = {.status = status, .retry_after_s = retry_after_s};
+
+	if (!tree_parse(body, length, KUBE_MAX_ANSWER, "answer", &tree, &ignored) ||
+	    !json_is_object(tree))
+		add_said(said, body, length);
+	else
+		add_said(said, text_in(tree, "message"), strlen(text_in(tree, "message")));
+	if (!json_is_object(tree)) {
+		json_decref(tree);
+		tree = NULL;
+	}
+	answer.reason = reason_of(status, tree);
+	if (answer.reason == KUBE_DONE) {
+		answer.body = TAKE(tree);
+	} else {
+		json_t *wait =
+			json_object_get(json_object_get(tree, "details"), "retryAfterSeconds");
+
+		if (answer.retry_after_s <= 0 && json_integer_value(wait) > 0)
+			answer.retry_after_s = json_integer_value(wait);
+		add_causes(answer.causes, tree);
+		fail(&answer, request, said);
+	}
+	*ret_answer = answer;
+}
+
+/* --- asking again --- */
+
+static struct kube_next again(const struct kube_try *outcome, int64_t delay_ms)
+{
+	if (outcome->tries >= KUBE_TRIES || delay_ms >= outcome->left_ms)
+		return (struct kube_next){KUBE_GIVE_UP, 0};
+	return (struct kube_next){KUBE_AGAIN, delay_ms};
+}
+
+/* Half of what has doubled with each try, and up to as much again. */
+static int64_t backoff_ms(const struct kube_try *outcome)
+{
+	int64_t delay = KUBE_BACKOFF_MS;
+
+	for (int i = 1; i < outcome->tries && delay < KUBE_BACKOFF_MAX_MS; i++)
+		delay *= 2;
+	if (delay > KUBE_BACKOFF_MAX_MS)
+		delay = KUBE_BACKOFF_MAX_MS;
+	return delay / 2 + (int64_t)(outcome->random % (uint64_t)(delay / 2 + 1));
+}
+
+static struct kube_next after_answer(const struct kube_try *outcome)
+{
+	const struct kube_answer *answer = outcome->answer;
+	int64_t wait_s = answer->retry_after_s;
+	bool later = false, renew = false;
+
+	switch (answer->reason) {
+	case KUBE_UNAUTHORIZED:
+		renew = !outcome->renewed && outcome->tries < KUBE_TRIES;
+		break;
+	case KUBE_BUSY: /* turned away at the door: nothing was done */
+		later = true;
+		break;
+	case KUBE_UNAVAILABLE:
+		later = outcome->repeatable;
+		break;
+	case KUBE_DONE:
+	case KUBE_INVALID:
+	case KUBE_FORBIDDEN:
+	case KUBE_NOT_FOUND:
+	case KUBE_ALREADY_EXISTS:
+	case KUBE_CONFLICT:
+	case KUBE_EXPIRED:
+	case KUBE_DISRUPTION:
+	case KUBE_STRANGE:
+	case KUBE_UNREACHED:
+		break;
+	}
+	if (renew)
+		return (struct kube_next){KUBE_AGAIN_RENEWED, 0};
+	if (!later || wait_s > KUBE_RETRY_AFTER_MAX_S)
+		return (struct kube_next){KUBE_GIVE_UP, 0};
+	/* All who were turned away come back at that second: spread them a little. */
+	return again(outcome, wait_s > 0 ? wait_s * 1000 + (int64_t)(outcome->random % 250)
+					 : backoff_ms(outcome));
+}
+
+struct kube_next kube_try_decide(const struct kube_try *outcome)
+{
+	assert(outcome->tries >= 1);
+	switch (outcome->way) {
+	case KUBE_WAY_ANSWERED:
+		return after_answer(outcome);
+	case KUBE_WAY_UNSENT:
+	case KUBE_WAY_CREDENTIALS:
+		return again(outcome, backoff_ms(outcome));
+	case KUBE_WAY_BROKEN:
+		return outcome->repeatable ? again(outcome, backoff_ms(outcome))
+					   : (struct kube_next){KUBE_GIVE_UP, 0};
+	case KUBE_WAY_HOPELESS:
+		return (struct kube_next){KUBE_GIVE_UP, 0};
+	}
+	abort();
+}

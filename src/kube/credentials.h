@@ -1,0 +1,55 @@
+/*
+ * credentials: the kubeconfig and the files it names, as they are at this moment.
+ *
+ * Everything is read when a request is about to leave, so a rotated certificate or token is used by
+ * the next one and nobody has to watch the files: the kubelet swaps a link
+ * (/var/lib/kubelet/pki/kubelet-client-current.pem) at any time. A certificate and key in one file
+ * are read in one go. Two files may be caught between the one's change and the other's: then they
+ * don't fit, the connection isn't made, and the caller tries again. The kubeconfig itself is
+ * parsed again only when one of its files has changed.
+ *
+ * Errors    INVALID_CONFIG or what durable_read() says of a file; "a kubeconfig is not there" is NOT_FOUND.
+ * Secrets   are overwritten when freed.
+ * Threads   the loop's. Reads small local files.
+ */
+#pragma once
+
+#include "kube/core/config.h"
+
+#define CREDENTIALS_MAX_FILES 16                  /* of a KUBECONFIG list */
+#define CREDENTIALS_MAX_SIZE  ((size_t)256 << 10) /* of a certificate, key or authorities file */
+#define CREDENTIALS_MAX_TOKEN ((size_t)64 << 10)
+
+struct credentials_options {
+	/* Absolute paths with ':' between, as KUBECONFIG has them; of several, absent ones don't
+	 * count. NULL: a pod's service account. */
+	const char *kubeconfig;
+	const char *context; /* NULL: the current one */
+	/* Of a pod: its environment's KUBERNETES_SERVICE_HOST and _PORT; the folder NULL:
+	 * KUBE_SERVICE_ACCOUNT. */
+	const char *service_host, *service_port, *service_folder;
+};
+
+struct credentials;
+struct credentials *credentials_create(const struct credentials_options *options); /* copies */
+void credentials_destroy(struct credentials *credentials);
+
+/* What one request needs. Owned; `{0}` is empty. NULL where there is none. */
+struct identity {
+	char *server;
+	char *server_name, *proxy;
+	char *ca_pem, *certificate_pem, *key_pem, *token;
+};
+void identity_deinit(struct identity *identity);
+
+static inline void identity_cleanup(struct identity *identity)
+{
+	identity_deinit(identity);
+}
+
+/* `*ret_identity` must be empty. */
+MUST_CHECK bool credentials_load(struct credentials *credentials, struct identity *ret_identity,
+				 struct error *error);
+
+/* The namespace that the context names, after a load; NULL if none. */
+const char *credentials_namespace(const struct credentials *credentials);

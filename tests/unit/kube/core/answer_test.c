@@ -1,0 +1,214 @@
+#include "kube/core/answer.h"
+
+#include "lib/enumerate.h"
+#include "lib/test.h"
+#include <stdio.h>
+
+static struct kube_answer read_answer(int status, int64_t retry_after_s, const char *body)
+{
+	CLEANUP(kube_request)
+	struct kube_request request = kube_get((struct kube_ref){&KUBE_POD, "ns", "web"});
+	struct kube_answer answer = {0};
+
+	kube_answer_read(&request, status, retry_after_s, body, strlen(body), &answer);
+	return answer;
+}
+
+static void test_what_a_status_means(void **state UNUSED)
+{
+	static const struct {
+		int status;
+		const char *body;
+		enum kube_reason reason;
+		enum error_code code;
+		const char *message;
+	} TABLE[] = {
+		{400, "{\"message\":\"no\"}", KUBE_INVALID, ERROR_INVALID_INPUT,
+		 "get pod 'ns/web': the API server says 400 (invalid): no"},
+		{422, "{}", KUBE_INVALID, ERROR_INVALID_INPUT, "422 (invalid)"},
+		{401, "{\"message\":\"Unauthorized\"}", KUBE_UNAUTHORIZED, ERROR_UNAUTHENTICATED,
+		 "401 (unauthorized): Unauthorized"},
+		{403, "{\"message\":\"pods \\\"web\\\" is forbidden\"}", KUBE_FORBIDDEN,
+		 ERROR_FORBIDDEN, "403 (forbidden): pods \"web\" is forbidden"},
+		{404, "404 page not found\n", KUBE_NOT_FOUND, ERROR_NOT_FOUND,
+		 "404 (not found): 404 page not found"},
+		{409, "{\"reason\":\"AlreadyExists\"}", KUBE_ALREADY_EXISTS, ERROR_CONFLICT,
+		 "already exists"},
+		{409, "{\"reason\":\"Conflict\"}", KUBE_CONFLICT, ERROR_CONFLICT, "(conflict)"},
+		{409, "", KUBE_CONFLICT, ERROR_CONFLICT, "(conflict)"},
+		{410, "{\"reason\":\"Expired\"}", KUBE_EXPIRED, ERROR_INVALID_STATE,
+		 "410 (expired)"},
+		{429, "{}", KUBE_BUSY, ERROR_RATE_LIMITED, "too many requests"},
+		{500, "{}", KUBE_UNAVAILABLE, ERROR_UNAVAILABLE, "500 (unavailable)"},
+		{503, "<html>\r\n<b>busy</b>\x1b[2J</html>", KUBE_UNAVAILABLE, ERROR_UNAVAILABLE,
+		 "503 (unavailable): <html> <b>busy</b> [2J</html>"},
+		{301, "", KUBE_STRANGE, ERROR_UNAVAILABLE, "no answer of an API server"},
+		{200, "<html>", KUBE_STRANGE, ERROR_UNAVAILABLE,
+		 "200 (no answer of an API server): <html>"},
+		{200, "", KUBE_STRANGE, ERROR_UNAVAILABLE, "no answer of an API server"},
+		{200, "[1]", KUBE_STRANGE, ERROR_UNAVAILABLE, "no answer of an API server"},
+		{200, "{\"a\":1,\"a\":2}", KUBE_STRANGE, ERROR_UNAVAILABLE, "no answer"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(TABLE); i++) {
+		CLEANUP(kube_answer)
+		struct kube_answer answer = read_answer(TABLE[i].status, 0, TABLE[i].body);
+
+		assert_string_equal(kube_reason_name(answer.reason),
+				    kube_reason_name(TABLE[i].reason));
+		assert_int_equal(answer.error.code, TABLE[i].code);
+		if (!strstr(answer.error.what, TABLE[i].message))
+			fail_msg("\"%s\" lacks \"%s\"", answer.error.what, TABLE[i].message);
+		assert_null(answer.body);
+	}
+}
+
+static void test_an_object(void **state UNUSED)
+{
+	CLEANUP(kube_answer)
+	struct kube_answer answer = read_answer(201, 0, "{\"metadata\":{\"name\":\"web\"}}");
+
+	assert_int_equal(answer.reason, KUBE_DONE);
+	assert_int_equal(answer.error.code, ERROR_NONE);
+	assert_non_null(json_object_get(answer.body, "metadata"));
+}
+
+static void test_an_eviction_that_a_budget_refuses(void **state UNUSED)
+{
+	CLEANUP(kube_answer)
+	struct kube_answer answer = read_answer(
+		429, 10,
+		"{\"message\":\"Cannot evict pod\",\"reason\":\"TooManyRequests\",\"details\":{"
+		"\"causes\":[{\"reason\":\"DisruptionBudget\",\"message\":\"The disruption budget "
+		"db "
+		"needs 2 healthy pods\\nand has 2\"},{\"message\":\"\"},{\"message\":\"more\"}]}}");
+	struct kube_try outcome = {.way = KUBE_WAY_ANSWERED,
+				   .answer = &answer,
+				   .repeatable = true,
+				   .tries = 1,
+				   .left_ms = 100000};
+
+	assert_int_equal(answer.reason, KUBE_DISRUPTION);
+	assert_string_equal(answer.causes,
+			    "The disruption budget db needs 2 healthy pods and has 2; more");
+	assert_int_equal(kube_try_decide(&outcome).step, KUBE_GIVE_UP);
+}
+
+static void test_long_words_are_cut(void **state UNUSED)
+{
+	char body[4096];
+	int length = snprintf(body, sizeof body, "{\"message\":\"");
+
+	memset(body + length, 'x', 3000);
+	strcpy(body + length + 3000, "\"}");
+	CLEANUP(kube_answer) struct kube_answer answer = read_answer(403, 0, body);
+	assert_true(strlen(answer.error.what) < 400);
+}
+
+static void test_how_long_to_wait(void **state UNUSED)
+{
+	static const struct {
+		int status;
+		int64_t header;
+		const char *body;
+		int64_t at_least, at_most; /* -1: give up */
+	} TABLE[] = {
+		{429, 2, "{}", 2000, 2250},
+		{429, 0, "{\"details\":{\"retryAfterSeconds\":3}}", 3000, 3250},
+		{429, 1, "{\"details\":{\"retryAfterSeconds\":3}}", 1000, 1250},
+		{429, 61, "{}", -1, -1},
+		{429, 0, "{}", 100, 200},
+		{503, 5, "{}", 5000, 5250},
+		{504, 0, "{}", 100, 200},
+		{404, 0, "{}", -1, -1},
+		{403, 0, "{}", -1, -1},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(TABLE); i++)
+		for (uint64_t random = 0; random < 1000; random += 37) {
+			CLEANUP(kube_answer)
+			struct kube_answer answer =
+				read_answer(TABLE[i].status, TABLE[i].header, TABLE[i].body);
+			struct kube_try outcome = {.way = KUBE_WAY_ANSWERED,
+						   .answer = &answer,
+						   .repeatable = true,
+						   .tries = 1,
+						   .left_ms = 100000,
+						   .random = random};
+			struct kube_next next = kube_try_decide(&outcome);
+
+			assert_int_equal(next.step,
+					 TABLE[i].at_least < 0 ? KUBE_GIVE_UP : KUBE_AGAIN);
+			if (next.step == KUBE_AGAIN)
+				assert_in_range(next.delay_ms, TABLE[i].at_least, TABLE[i].at_most);
+		}
+}
+
+/* Every outcome: bounded tries, never past the deadline, nothing done twice that mustn't be. */
+static void test_every_outcome(void **state UNUSED)
+{
+	static const int STATUS[] = {200, 400, 401, 403, 404, 409, 410, 429, 500, 503};
+	struct enumerate all = {0};
+
+	while (enumerate_next(&all)) {
+		struct kube_try outcome = {
+			.way = (enum kube_way)enumerate_pick(&all, 5),
+			.repeatable = enumerate_pick(&all, 2),
+			.tries = 1 + (int)enumerate_pick(&all, KUBE_TRIES + 1),
+			.renewed = enumerate_pick(&all, 2),
+			.left_ms = enumerate_pick(&all, 2) ? 60000 : 1,
+			.random = 7,
+		};
+		int status = outcome.way == KUBE_WAY_ANSWERED
+				     ? STATUS[enumerate_pick(&all, ARRAY_SIZE(STATUS))]
+				     : 0;
+		CLEANUP(kube_answer) struct kube_answer answer = {0};
+		if (status)
+			answer = read_answer(status, 0, "{}");
+		outcome.answer = &answer;
+		struct kube_next next = kube_try_decide(&outcome);
+
+		if (outcome.tries >= KUBE_TRIES)
+			assert_int_equal(next.step, KUBE_GIVE_UP);
+		if (next.step == KUBE_GIVE_UP)
+			continue;
+		assert_true(next.delay_ms < outcome.left_ms);
+		assert_true(next.delay_ms <= KUBE_BACKOFF_MAX_MS);
+		if (next.step == KUBE_AGAIN_RENEWED)
+			assert_true(status == 401 && !outcome.renewed);
+		if (!outcome.repeatable)
+			assert_true(outcome.way == KUBE_WAY_UNSENT ||
+				    outcome.way == KUBE_WAY_CREDENTIALS || status == 401 ||
+				    status == 429);
+	}
+	assert_true(all.rounds > 500);
+}
+
+static void test_pauses_grow(void **state UNUSED)
+{
+	int64_t before = 0;
+
+	for (int tries = 1; tries < KUBE_TRIES; tries++) {
+		struct kube_try outcome = {
+			.way = KUBE_WAY_UNSENT, .tries = tries, .left_ms = 60000};
+		int64_t delay = kube_try_decide(&outcome).delay_ms;
+
+		assert_true(delay > before);
+		before = delay;
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_a_status_means),
+		cmocka_unit_test(test_an_object),
+		cmocka_unit_test(test_an_eviction_that_a_budget_refuses),
+		cmocka_unit_test(test_long_words_are_cut),
+		cmocka_unit_test(test_how_long_to_wait),
+		cmocka_unit_test(test_every_outcome),
+		cmocka_unit_test(test_pauses_grow),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
