@@ -169,6 +169,9 @@ static void show_head(const json_t *status, struct buf *out)
 		buf_printf(out, "  gateway: %s\n", text_of(gateway, "error"));
 	if (true_of(status, "simulated"))
 		buf_printf(out, "GPUs are simulated: %s\n", text_of(status, "simulatedReason"));
+	else if (*text_of(status, "driver"))
+		buf_printf(out, "driver    %s, read by %s\n", text_of(status, "driver"),
+			   text_of(status, "gpuSource"));
 }
 
 static void add_holders(struct table *table, const json_t *device)
@@ -229,6 +232,25 @@ static void show_devices(const json_t *status, size_t width, bool wide, struct b
 		table_render(&table, width, wide, out);
 	else
 		buf_add_text(out, "no GPUs\n");
+}
+
+/* What is wrong with a GPU once, however many parts it has. */
+static void show_trouble(const json_t *status, struct buf *out)
+{
+	const json_t *device, *devices = json_object_get(status, "devices");
+	int64_t shown = -1;
+	size_t i;
+
+	json_array_foreach(devices, i, device)
+	{
+		int64_t number = number_of(device, "gpuNumber");
+
+		if (true_of(device, "healthy") || !*text_of(device, "next") || number == shown)
+			continue;
+		shown = number;
+		buf_printf(out, "GPU %-5lld %s. %s\n", (long long)number, text_of(device, "cause"),
+			   text_of(device, "next"));
+	}
 }
 
 static void show_resources(const json_t *status, struct buf *out)
@@ -305,6 +327,7 @@ static void show(const json_t *status, bool wide)
 
 	show_head(status, &out);
 	show_devices(status, terminal_width(), wide, &out);
+	show_trouble(status, &out);
 	show_resources(status, &out);
 	show_releases(status, &out);
 	show_conditions(status, &out);

@@ -1,123 +1,58 @@
-#include "gpu/source.h"
-
-#include "gpu/core/scenario.h"
-#include "sys/durable.h"
-#include "sys/watch.h"
-#include "text/toml.h"
-
-#include <stdio.h>
-
-struct source {
-	struct loop *loop;
-	char *file, *folder, *name, *reason;
-	int32_t slots;
-	loop_fn *on_change;
-	void *arg;
-	struct watch *watch;
-	struct durable_stamp stamp;
-	bool looked;
-	struct inventory inventory;
-	struct error error;
-};
-
-static bool read_inventory(struct source *source, struct inventory *inventory, struct error *error)
-{
-	CLEANUP(scenario) struct scenario scenario = {0};
-	CLEANUP(buf) struct buf text = {0};
-	CLEANUP(tree) json_t *tree = NULL;
-
-	if (!durable_read(source->file, SCENARIO_MAX_FILE, &text, error) ||
-	    !toml_parse(buf_text(&text), text.length, SCENARIO_MAX_FILE, source->file, &tree,
-			error))
-		return false;
-	if (!scenario_read(tree, &scenario, error))
-		return error_wrap(error, "%s", source->file);
-	scenario_inventory(&scenario, source->slots, source->reason, inventory);
-	return true;
-}
-
-/* What is there can't be told any more. */
-static void doubt_all(struct inventory *inventory, const char *why)
-{
-	char cause[HEALTH_CAUSE_SIZE];
-
-	snprintf(cause, sizeof cause, "unknown: %.80s", why);
-	for (size_t i = 0; i < inventory->gpus.count; i++)
-		inventory->gpus.items[i].health = health_bad(cause);
-	for (size_t i = 0; i < inventory->atoms.count; i++)
-		inventory->atoms.items[i].health = health_bad(cause);
-}
-
-bool source_look(struct source *source)
-{
-	struct durable_stamp stamp = durable_stamp(source->file);
-	struct inventory inventory = {0};
-	struct error error = {0};
-
-	if (source->looked && durable_stamp_equal(stamp, source->stamp))
-		return false;
-	source->looked = true;
-	source->stamp = stamp;
-	if (read_inventory(source, &inventory, &error)) {
-		inventory_deinit(&source->inventory);
-		source->inventory = inventory;
-		source->error = (struct error){0};
-		return true;
-	}
-	source->error = error;
-	doubt_all(&source->inventory, error.what);
-	return true;
-}
-
-static void on_watch(void *arg, const char *name)
-{
-	struct source *source = arg;
-
-	if (!name) {
-		watch_destroy(TAKE(source->watch)); /* source_look() goes on by itself */
-		return;
-	}
-	if (!*name || str_equal(name, source->name))
-		source->on_change(source->arg);
-}
+#include "gpu/source_internal.h"
 
 struct source *source_create(struct loop *loop, const struct source_options *options,
 			     loop_fn *on_change, void *arg)
 {
-	struct source *source = mem_alloc(sizeof *source);
-	char *slash;
-	struct error ignored; /* then changes are seen at each look only */
+	return options->kind == SOURCE_SIM ? simulated_create(loop, options, on_change, arg)
+					   : driver_create(loop, options, on_change, arg);
+}
 
+void source_init(struct source *source, const struct source_ops *ops, struct loop *loop,
+		 const struct source_options *options, loop_fn *on_change, void *arg)
+{
+	source->ops = ops;
 	source->loop = loop;
-	source->file = mem_strdup(options->file);
-	source->reason = mem_strdup(options->reason);
-	source->slots = options->slots;
 	source->on_change = on_change;
 	source->arg = arg;
-	source->inventory.simulated = true;
-	source->folder = mem_strdup(options->file);
-	slash = strrchr(source->folder, '/');
-	source->name = mem_strdup(slash ? slash + 1 : options->file);
-	if (slash)
-		slash[slash == source->folder] = '\0';
-	if (!watch_create(loop, slash ? source->folder : ".", on_watch, source, &source->watch,
-			  &ignored))
-		source->watch = NULL;
-	source_look(source);
-	return source;
+	source->slots = options->slots;
+	source->name = "";
+}
+
+void source_deinit(struct source *source)
+{
+	inventory_deinit(&source->inventory);
+	reading_deinit(&source->reading);
+}
+
+void source_put_inventory(struct source *source, struct inventory *inventory)
+{
+	inventory_deinit(&source->inventory);
+	source->inventory = *inventory;
+	*inventory = (struct inventory){0};
+}
+
+void source_put_reading(struct source *source, struct reading *reading)
+{
+	reading_deinit(&source->reading);
+	source->reading = *reading;
+	*reading = (struct reading){0};
+	source->has_reading = true;
 }
 
 void source_destroy(struct source *source)
 {
-	if (!source)
-		return;
-	watch_destroy(source->watch);
-	inventory_deinit(&source->inventory);
-	free(source->file);
-	free(source->folder);
-	free(source->name);
-	free(source->reason);
-	free(source);
+	if (source)
+		source->ops->destroy(source);
+}
+
+bool source_look(struct source *source)
+{
+	return source->ops->look(source);
+}
+
+int32_t source_last_xid(const struct source *source, struct atom_uuid gpu)
+{
+	return source->ops->last_xid(source, gpu);
 }
 
 const struct inventory *source_inventory(const struct source *source)
@@ -125,12 +60,42 @@ const struct inventory *source_inventory(const struct source *source)
 	return &source->inventory;
 }
 
+bool source_settled(const struct source *source)
+{
+	return source->settled;
+}
+
+const char *source_name(const struct source *source)
+{
+	return source->name;
+}
+
+const struct reading *source_reading(const struct source *source)
+{
+	return source->has_reading ? &source->reading : NULL;
+}
+
 const struct error *source_error(const struct source *source)
 {
 	return source->error.code == ERROR_NONE ? NULL : &source->error;
 }
 
-const struct reading *source_reading(const struct source *source UNUSED)
+const struct error *source_log_error(const struct source *source)
 {
-	return NULL; /* simulated GPUs have no gauges */
+	return source->log_error;
+}
+
+const struct error *source_record_error(const struct source *source)
+{
+	return source->record_error;
+}
+
+const char *source_marker(const struct source *source)
+{
+	return source->marker;
+}
+
+uint64_t source_log_lost(const struct source *source)
+{
+	return source->log_lost;
 }

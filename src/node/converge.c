@@ -435,6 +435,7 @@ static void decide(struct pass *pass)
 		.releases = &node->releases,
 		.releases_unreadable = node->marker,
 		.inventory = source_inventory(node->gpus),
+		.inventory_unsure = !source_settled(node->gpus) || source_error(node->gpus),
 		.host = node_host(node),
 	};
 	struct node_write *write = &node->write;

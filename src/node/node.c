@@ -5,9 +5,6 @@
 #include "node/status.h"
 #include "sys/log.h"
 
-#define SIMULATED_ASKED "asked for by [gpu] source = \"sim\""
-#define SIMULATED_AUTO  "this release reads no real GPUs yet"
-
 void node_wake(void *arg)
 {
 	struct node *node = arg;
@@ -54,7 +51,7 @@ static void look_at_offers(struct node *node)
 		.holds_error = node->holds_error.what,
 		.inventory = source_inventory(node->gpus),
 		.before = &node->offers,
-		.enabled = config_hosted(node->config) &&
+		.enabled = source_settled(node->gpus) && config_hosted(node->config) &&
 			   str_equal(node_gpu_api(node), "device-plugin"),
 	};
 	struct offers offers = {0};
@@ -123,14 +120,33 @@ static void step_plugins(struct node *node, struct mono now)
 	}
 }
 
-/* Once for each state of the file. */
-static void log_unreadable_gpus(const struct node *node)
+static void log_change(char told[ERROR_WHAT_SIZE], const struct error *now, const char *event,
+		       const char *meanwhile)
 {
-	const struct error *error = source_error(node->gpus);
+	if (str_equal(told, now ? now->what : ""))
+		return;
+	str_copy(told, ERROR_WHAT_SIZE, now ? now->what : "");
+	if (now)
+		log_failure(LOG_ERROR, event, now, meanwhile);
+	else
+		log_info(event, "it works again", NULL);
+}
 
-	if (error)
-		log_failure(LOG_ERROR, "gpus.unreadable", error,
-			    "the GPUs of before stay, all of them unhealthy");
+static void log_gpus(struct node *node)
+{
+	const struct source *gpus = node->gpus;
+	struct node_told *told = &node->gpus_told;
+
+	log_change(told->gpus, source_error(gpus), "gpus.unreadable",
+		   "the GPUs of before stay, all of them unhealthy");
+	log_change(told->log, source_log_error(gpus), "gpus.kernel-log",
+		   "XIDs are known only as far as NVML tells them");
+	log_change(told->record, source_record_error(gpus), "gpus.health-record",
+		   source_marker(gpus) ? "every GPU is unhealthy until it is known"
+				       : "who is sick now may be taken for well after a restart");
+	if (told->log_lost != source_log_lost(gpus))
+		log_warn("gpus.kernel-log", "records were lost; the driver is asked instead", NULL);
+	told->log_lost = source_log_lost(gpus);
 }
 
 static void node_turn(struct node *node, struct mono now)
@@ -138,8 +154,8 @@ static void node_turn(struct node *node, struct mono now)
 	node->timer_set = false;
 	node_again(node, mono_after(now, NODE_TICK_MS));
 	watch_folders(node);
-	if (source_look(node->gpus))
-		log_unreadable_gpus(node);
+	source_look(node->gpus);
+	log_gpus(node);
 	release_look(node);
 	/* While a list is being written disk is between two states; what it leaves is read then. */
 	if (!node->ticket)
@@ -197,6 +213,32 @@ static void make_plugins(struct node *node)
 						       .arg = node});
 }
 
+static struct source *open_source(struct node *node)
+{
+	static const enum source_kind kinds[] = {
+		[CONFIG_GPUS_AUTO] = SOURCE_AUTO,
+		[CONFIG_GPUS_NVML] = SOURCE_NVML,
+		[CONFIG_GPUS_NVIDIA_SMI] = SOURCE_NVIDIA_SMI,
+		[CONFIG_GPUS_SIM] = SOURCE_SIM,
+	};
+	const struct config *config = node->config;
+	const struct source_options options = {
+		.kind = kinds[config->gpus],
+		.slots = config->slots,
+		.file = config->sim_file,
+		.reason = config->sim_reason,
+		.data = config->data,
+		.root = config->root,
+		.sys = config->sys,
+		.kernel_log = config->kernel_log,
+		.library = *config->nvml_library ? config->nvml_library : NULL,
+		.nvidia_smi = *config->nvidia_smi ? config->nvidia_smi : NULL,
+		.xids = config->xids,
+	};
+
+	return source_create(node->loop, &options, node_wake, node);
+}
+
 static void load(struct node *node)
 {
 	struct mono now = loop_now(node->loop);
@@ -227,14 +269,8 @@ bool node_create(struct loop *loop, const struct config *config, struct identity
 	make_paths(node);
 	node->turn = loop_defer_create(loop, on_turn, node);
 	node->timer = loop_timer_create(loop, node_wake, node);
-	node->gpus = source_create(loop,
-				   &(struct source_options){.file = config->sim_file,
-							    .reason = config->gpu_simulated
-									      ? SIMULATED_ASKED
-									      : SIMULATED_AUTO,
-							    .slots = config->slots},
-				   node_wake, node);
-	log_unreadable_gpus(node);
+	node->gpus = open_source(node);
+	log_gpus(node);
 	node->holders = holders_create(loop, config->kubelet, release_on_holders, node);
 	node->uplink = uplink_create(loop, &(struct uplink_options){.config = config,
 								    .identity = identity,

@@ -49,6 +49,7 @@ static void look_at_conditions(struct node *node, struct mono now)
 {
 	const struct release_entry *stuck[RELEASES_MAX];
 	const struct error *gpus = source_error(node->gpus);
+	const struct error *log = source_log_error(node->gpus);
 	struct conditions conditions = {0};
 	struct conditions_view view = {
 		.stuck = stuck,
@@ -60,6 +61,9 @@ static void look_at_conditions(struct node *node, struct mono now)
 		.holds_error = node->holds_error.code ? node->holds_error.what : NULL,
 		.spec_error = node->spec_error.code ? node->spec_error.what : NULL,
 		.gpus_error = gpus ? gpus->what : NULL,
+		.gpus_next = gpus && *gpus->hint ? gpus->hint : NULL,
+		.health_marker = source_marker(node->gpus),
+		.kernel_log_error = log ? log->what : NULL,
 		.host_units = node->config->host_units,
 	};
 
@@ -85,6 +89,8 @@ static void look_at_inventory(struct node *node)
 	struct inventory_report report = report_inventory(node);
 	struct error error;
 
+	if (!source_settled(node->gpus))
+		return; /* "no GPUs" would be heard as "they are gone" */
 	if (!inventory_pack(inventory_report_message(&report, &arena), &packed, &error)) {
 		log_failure(LOG_ERROR, "inventory", &error, "the one of before stands");
 		return;
@@ -110,7 +116,8 @@ void report_look(struct node *node, struct mono now)
 		str_copy(node->lineage, sizeof node->lineage, lineage);
 		node->sent = 0;
 		/* Told at every Hello, whatever was told before (GW-28). */
-		node->inventory_due = node->conditions_due = true;
+		node->inventory_due = source_settled(node->gpus);
+		node->conditions_due = true;
 	}
 	uplink_renew(node->uplink, clock_wall());
 }

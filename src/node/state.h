@@ -49,6 +49,12 @@ struct node_ticket {
 	struct node *node; /* NULL: gone */
 };
 
+/* What of the GPUs' source was logged last: each trouble is told once, when it comes and when it goes. */
+struct node_told {
+	char gpus[ERROR_WHAT_SIZE], log[ERROR_WHAT_SIZE], record[ERROR_WHAT_SIZE];
+	uint64_t log_lost;
+};
+
 struct node {
 	struct loop *loop;
 	const struct config *config;
@@ -86,6 +92,7 @@ struct node {
 
 	/* GPUs and what is offered */
 	struct source *gpus;
+	struct node_told gpus_told; /* of their trouble, in the log */
 	struct allocator *allocator;
 	struct offers offers;
 	struct deviceplugin *plugins[ATOM_CLASSES];

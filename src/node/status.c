@@ -55,6 +55,7 @@ static void describe_hold(const struct node *node, const struct atom *atom, json
 			set_text(object, "id", id);
 			tree_set(object, "healthy", json_boolean(health.healthy));
 			set_text(object, "cause", health.cause);
+			set_text(object, "next", health.next ? health.next : "");
 			tree_set(object, "heldBy", holders_of(node, id));
 			return;
 		}
@@ -100,6 +101,7 @@ static json_t *describe_atom(const struct node *node, const struct inventory_ato
 	tree_set(object, "numa", json_integer(atom->numa));
 	tree_set(object, "healthy", json_boolean(atom->health.healthy));
 	set_text(object, "cause", atom->health.cause);
+	set_text(object, "next", atom->health.next ? atom->health.next : "");
 	set_text(object, "state", "free");
 	describe_release(node, &atom->atom, object);
 	describe_hold(node, &atom->atom, object);
@@ -263,6 +265,7 @@ json_t *status_describe(const struct node *node)
 	set_text(object, "api", node_gpu_api(node));
 	tree_set(object, "servesKubelet", json_boolean(config_hosted(node->config)));
 	set_text(object, "driver", inventory->driver);
+	set_text(object, "gpuSource", source_name(node->gpus));
 	tree_set(object, "simulated", json_boolean(inventory->simulated));
 	set_text(object, "simulatedReason", inventory->simulated_reason);
 	set_text(object, "lineage", node->spec ? node->spec->lineage : "");

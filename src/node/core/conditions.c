@@ -93,9 +93,26 @@ void conditions_decide(const struct conditions_view *view, const struct conditio
 		    view->holds_error);
 	if (view->spec_error)
 		add(&conditions, CONDITION_SPEC_UNREADABLE, "SpecFileUnreadable", view->spec_error);
-	if (view->gpus_error)
-		add(&conditions, CONDITION_GPUS_UNREADABLE, "GpuSourceUnreadable",
-		    view->gpus_error);
+	if (view->gpus_error) {
+		snprintf(text, sizeof text, "%s%s%s", view->gpus_error, view->gpus_next ? ". " : "",
+			 view->gpus_next ? view->gpus_next : "");
+		add(&conditions, CONDITION_GPUS_UNREADABLE, "GpuSourceUnreadable", text);
+	}
+	if (view->health_marker) {
+		snprintf(text, sizeof text,
+			 "what was known of the GPUs' health could not be read; every GPU is "
+			 "unhealthy until the driver is loaded again, the machine boots, or %s is "
+			 "removed",
+			 view->health_marker);
+		add(&conditions, CONDITION_HEALTH_UNREADABLE, "HealthFileUnreadable", text);
+	}
+	if (view->kernel_log_error) {
+		snprintf(text, sizeof text,
+			 "XIDs are known only as far as NVML tells them: the kernel's log can't be "
+			 "followed: %s",
+			 view->kernel_log_error);
+		add(&conditions, CONDITION_KERNEL_LOG, "KernelLogFailing", text);
+	}
 	if (!view->host_units)
 		add(&conditions, CONDITION_HOST_UNITS, "HostManagedExternally",
 		    "informational, nothing is wrong: host section UNSUPPORTED: this host's units "

@@ -20,6 +20,8 @@
 #define CONDITION_HOLDS_UNREADABLE    "HoldsUnreadable"
 #define CONDITION_SPEC_UNREADABLE     "SpecUnreadable"
 #define CONDITION_GPUS_UNREADABLE     "GpusUnreadable"
+#define CONDITION_HEALTH_UNREADABLE   "GpuHealthUnreadable"
+#define CONDITION_KERNEL_LOG          "KernelLogUnreadable"
 #define CONDITION_HOST_UNITS          "HostUnsupported"
 
 /* pod-resources counts as unavailable after so many failures in a row, or so long. */
@@ -42,11 +44,14 @@ struct conditions_view {
 	uint32_t pod_failures;  /* of pod-resources, in a row */
 	int64_t pod_failing_ms; /* since the first of them */
 	const char *pod_error;
-	const char *releases_marker; /* path, while the marker is there; else NULL */
-	const char *holds_error;     /* NULL: readable */
-	const char *spec_error;      /* NULL: readable */
-	const char *gpus_error;      /* NULL: readable */
-	bool host_units;             /* false: another party configures the host */
+	const char *releases_marker;  /* path, while the marker is there; else NULL */
+	const char *holds_error;      /* NULL: readable */
+	const char *spec_error;       /* NULL: readable */
+	const char *gpus_error;       /* NULL: readable */
+	const char *gpus_next;        /* what to do about it; NULL nothing to say */
+	const char *health_marker;    /* path, while the marker is there; else NULL */
+	const char *kernel_log_error; /* NULL: followed, or need not be */
+	bool host_units;              /* false: another party configures the host */
 };
 
 /* `before` is the last answer, for `since`. `*ret_conditions` must be empty. */

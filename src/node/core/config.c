@@ -156,23 +156,78 @@ static bool read_host(json_t *tree, struct config *config, struct error *error)
 	return true;
 }
 
+/* A list of XIDs; each once, and none that `other` has too. */
+static bool read_xids(json_t *section, const char *name, int32_t *numbers, size_t *count,
+		      const int32_t *other, size_t other_count, struct error *error)
+{
+	json_t *array = NULL;
+	char field[ERROR_FIELD_SIZE];
+
+	tree_path(field, "gpu", name);
+	if (!section || !json_object_get(section, name))
+		return true;
+	if (!tree_get_array(section, name, "gpu", XID_MAX_OVERRIDES, &array, error))
+		return false;
+	for (size_t i = 0; i < json_array_size(array); i++) {
+		json_int_t xid = json_integer_value(json_array_get(array, i)); /* else 0 */
+
+		if (xid < 1 || xid > XID_MAX)
+			return error_field(error, field, "must be numbers between 1 and %d",
+					   XID_MAX);
+		for (size_t j = 0; j < other_count; j++)
+			if (other[j] == xid)
+				return error_field(error, field,
+						   "%d is in both xid_fault and xid_ignore",
+						   (int)xid);
+		numbers[(*count)++] = (int32_t)xid;
+	}
+	return true;
+}
+
+static bool read_file_name(struct config *config, json_t *section, const char *name,
+			   const char *otherwise, const char **ret, struct error *error)
+{
+	char field[ERROR_FIELD_SIZE];
+
+	if (!read_text(config, section, "gpu", name, otherwise, ret, error))
+		return false;
+	tree_path(field, "gpu", name);
+	return !**ret || **ret == '/' ||
+	       error_field(error, field, "'%s' is not an absolute path", *ret);
+}
+
 static bool read_gpu(json_t *tree, struct config *config, struct error *error)
 {
-	size_t source = 0;
+	struct xid_policy *xids = &config->xids;
+	size_t source = CONFIG_GPUS_AUTO;
 	int64_t slots = 0;
 	json_t *section;
 
-	if (!read_section(tree, "gpu", TREE_KEYS("source", "sim_file", "slots"), &section, error))
+	if (!read_section(tree, "gpu",
+			  TREE_KEYS("source", "sim_file", "sim_reason", "slots", "kernel_log",
+				    "nvml_library", "nvidia_smi", "xid_fault", "xid_ignore"),
+			  &section, error))
 		return false;
 	if (section &&
-	    (!tree_opt_choice(section, "source", "gpu", TREE_KEYS("auto", "sim"), &source, error) ||
+	    (!tree_opt_choice(section, "source", "gpu",
+			      TREE_KEYS("auto", "nvml", "nvidia-smi", "sim"), &source, error) ||
 	     !tree_opt_int(section, "slots", "gpu", 0, 64, &slots, error)))
 		return false;
-	config->gpu_simulated = source == 1;
+	config->gpus = (enum config_gpus)source;
 	config->slots = (int32_t)slots;
 	return read_text(config, section, "gpu", "sim_file",
 			 arena_printf(&config->arena, "%s/gpus.toml", config->data),
-			 &config->sim_file, error);
+			 &config->sim_file, error) &&
+	       read_text(config, section, "gpu", "sim_reason",
+			 "asked for by [gpu] source = \"sim\"", &config->sim_reason, error) &&
+	       read_file_name(config, section, "kernel_log",
+			      arena_printf(&config->arena, "%s/kmsg", config->dev),
+			      &config->kernel_log, error) &&
+	       read_file_name(config, section, "nvml_library", "", &config->nvml_library, error) &&
+	       read_file_name(config, section, "nvidia_smi", "", &config->nvidia_smi, error) &&
+	       read_xids(section, "xid_fault", xids->fault, &xids->fault_count, NULL, 0, error) &&
+	       read_xids(section, "xid_ignore", xids->ignore, &xids->ignore_count, xids->fault,
+			 xids->fault_count, error);
 }
 
 /* JOIN-43: a string of one entry or an array of entries. */

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "gpu/core/xid.h"
 #include "text/tree.h"
 
 #define CONFIG_MAX_FILE      ((size_t)256 << 10)
@@ -17,6 +18,14 @@
 #define CONFIG_MAX_ADDRESSES 16
 #define CONFIG_MAX_CLUSTERS  64
 #define CONFIG_MAX_PATH      1024
+
+/* Where GPUs come from; the words of [gpu] source are in this order. */
+enum config_gpus {
+	CONFIG_GPUS_AUTO, /* NVML, else nvidia-smi */
+	CONFIG_GPUS_NVML,
+	CONFIG_GPUS_NVIDIA_SMI,
+	CONFIG_GPUS_SIM,
+};
 
 struct config {
 	struct arena arena;
@@ -33,9 +42,12 @@ struct config {
 	int64_t reserved_memory_mib;
 	int32_t reserved_vcpu;
 	/* gpu */
-	bool gpu_simulated; /* source = "sim"; false: "auto" */
-	const char *sim_file;
+	enum config_gpus gpus;
+	const char *sim_file, *sim_reason;
 	int32_t slots;
+	const char *kernel_log;                /* "": none is followed */
+	const char *nvml_library, *nvidia_smi; /* "": where the driver has them */
+	struct xid_policy xids;
 	/* kubernetes */
 	const char *node_name; /* "" when neither the file nor NODE_NAME says it */
 	const char *gpu_api;   /* "device-plugin" or "dra" */

@@ -175,6 +175,15 @@ static bool check_host(const struct converge_view *view, struct converge_plan *p
 	return true;
 }
 
+/* Nothing is said of a device that only a readable source can tell of: it is looked at again. */
+static bool must_wait(const struct converge_view *view, const struct spec_assignment *assignment)
+{
+	for (size_t i = 0; view->inventory_unsure && i < assignment->devices.count; i++)
+		if (!inventory_find_atom(view->inventory, &assignment->devices.items[i].atom))
+			return true;
+	return false;
+}
+
 static bool make_hold(const struct converge_view *view, struct converge_plan *plan,
 		      const struct spec_assignment *assignment, struct hold *hold)
 {
@@ -238,8 +247,8 @@ static void bind_assignment(const struct converge_view *view, struct converge_pl
 		fail(plan, assignment->allocation, "invalid-assignment", "%s", assignment->problem);
 		return;
 	}
-	if (!check_entry(view, plan, assignment) || !check_host(view, plan, assignment) ||
-	    !make_hold(view, plan, assignment, &hold))
+	if (must_wait(view, assignment) || !check_entry(view, plan, assignment) ||
+	    !check_host(view, plan, assignment) || !make_hold(view, plan, assignment, &hold))
 		return;
 	if (!holds_fit_file(&hold)) {
 		fail(plan, assignment->allocation, "invalid-assignment",

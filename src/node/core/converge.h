@@ -24,6 +24,7 @@ struct converge_view {
 	const struct releases *releases; /* never NULL */
 	bool releases_unreadable;        /* the marker is there: everything is claimed (REL-33) */
 	const struct inventory *inventory;
+	bool inventory_unsure; /* the source can't be read: what isn't there may be there all the same */
 	struct converge_host host;
 };
 

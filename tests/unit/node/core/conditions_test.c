@@ -85,14 +85,23 @@ static void test_the_rest(void **state)
 	struct conditions_view view = {.releases_marker = "/var/lib/bcd/releasing.unreadable",
 				       .holds_error = "bcd.dev-x.json",
 				       .spec_error = "spec.json",
-				       .gpus_error = "gpus.toml"};
+				       .gpus_error = "no driver",
+				       .gpus_next = "Install it.",
+				       .health_marker = "/var/lib/bcd/health.unreadable",
+				       .kernel_log_error = "open '/dev/kmsg': no"};
 	struct conditions conditions = {0}, same = {0};
 
 	(void)state;
 	decide(&view, &conditions, 0);
 	decide(&view, &same, 9);
 	assert_true(conditions_equal(&conditions, &same));
-	assert_int_equal(conditions.count, 5);
+	assert_int_equal(conditions.count, 7);
+	assert_string_equal(conditions_find(&conditions, CONDITION_GPUS_UNREADABLE)->message,
+			    "no driver. Install it.");
+	assert_non_null(strstr(conditions_find(&conditions, CONDITION_HEALTH_UNREADABLE)->message,
+			       "/var/lib/bcd/health.unreadable is removed"));
+	assert_non_null(
+		strstr(conditions_find(&conditions, CONDITION_KERNEL_LOG)->message, "/dev/kmsg"));
 	assert_non_null(strstr(conditions_find(&conditions, CONDITION_HOST_UNITS)->message,
 			       "nothing is wrong"));
 	assert_string_equal(conditions_find(&conditions, CONDITION_RELEASES_UNREADABLE)->reason,

@@ -25,6 +25,11 @@ static void test_defaults(void **state)
 	assert_string_equal(config.cdi, "/etc/cdi");
 	assert_string_equal(config.run_cdi, "/var/run/cdi");
 	assert_string_equal(config.sim_file, "/var/lib/bcd/gpus.toml");
+	assert_int_equal(config.gpus, CONFIG_GPUS_AUTO);
+	assert_string_equal(config.kernel_log, "/dev/kmsg");
+	assert_string_equal(config.nvml_library, "");
+	assert_string_equal(config.nvidia_smi, "");
+	assert_int_equal(config.xids.fault_count + config.xids.ignore_count, 0);
 	assert_string_equal(config.gpu_api, "device-plugin");
 	assert_string_equal(config.node_name, "n1");
 	assert_true(config.host_units);
@@ -45,6 +50,25 @@ static void test_metrics(void **state UNUSED)
 		  &error);
 	assert_string_equal(config.metrics_listen, "[::]:9410");
 	assert_true(config.dcgm_names);
+}
+
+/* proves: DP-52 */
+static void test_gpus(void **state)
+{
+	CLEANUP(config) struct config config = {0};
+	struct error error;
+
+	(void)state;
+	expect_ok(read_text("[paths]\ndev = '/d'\n[gpu]\nsource = 'nvidia-smi'\n"
+			    "nvidia_smi = '/opt/nvidia-smi'\nxid_fault = [46, 110]\n"
+			    "xid_ignore = [63]",
+			    NULL, &config, &error),
+		  &error);
+	assert_int_equal(config.gpus, CONFIG_GPUS_NVIDIA_SMI);
+	assert_string_equal(config.kernel_log, "/d/kmsg");
+	assert_string_equal(config.nvidia_smi, "/opt/nvidia-smi");
+	assert_true(xid_is_fault(&config.xids, 110, false));
+	assert_false(xid_is_fault(&config.xids, 63, false));
 }
 
 static void test_every_path_hangs_under_root(void **state)
@@ -86,6 +110,11 @@ static void test_wrong_values_name_key_and_value(void **state)
 		 "pki show"},
 		{"[gpu]\nslots = 65", "gpu.slots", "64"},
 		{"[gpu]\nsource = 'magic'", "gpu.source", ""},
+		{"[gpu]\nkernel_log = 'kmsg'", "gpu.kernel_log", "kmsg"},
+		{"[gpu]\nnvml_library = 'libnvidia-ml.so.1'", "gpu.nvml_library", "absolute"},
+		{"[gpu]\nxid_fault = [0]", "gpu.xid_fault", "9999"},
+		{"[gpu]\nxid_ignore = ['79']", "gpu.xid_ignore", "9999"},
+		{"[gpu]\nxid_fault = [79]\nxid_ignore = [79]", "gpu.xid_ignore", "both"},
 		{"[host]\nunits = 'no'", "host.units", ""},
 		{"[hots]\nunits = false", "hots", "host"},
 		{"[metrics]\nlisten = '9410'", "metrics.listen", "9410"},
@@ -115,6 +144,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_metrics),
+		cmocka_unit_test(test_gpus),
 		cmocka_unit_test(test_every_path_hangs_under_root),
 		cmocka_unit_test(test_wrong_values_name_key_and_value),
 	};
