@@ -270,6 +270,12 @@ static void add_health(struct exposition *out, const struct gpus *gpus)
 			snprintf(xid, sizeof xid, "%d", (int)gpu->xids->active[i]);
 			add_labelled(out, gpu, "xid", xid, 1);
 		}
+	exposition_family(
+		out, "gpu_xid_last", "gauge",
+		"The last XID that was heard of, whether it means a fault or not; 0: none.");
+	vec_each (gpus, const struct gpu *gpu)
+		if (gpu->xids)
+			exposition_add(out, buf_text(&gpu->labels), gpu->xids->last);
 }
 
 static void add_repair(struct exposition *out, const struct gpus *gpus)

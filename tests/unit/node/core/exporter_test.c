@@ -276,7 +276,7 @@ static void test_who_has_what(void **state)
 	expect_sample(text, "bcd_devices_present{", "\"gpu.mig\"", "0");
 }
 
-/* A device that is being taken back says so, and who clings to it. proves: OBS-15 */
+/* A device that is being taken back says so, and who clings to it. */
 static void test_releases(void **state)
 {
 	struct world *world = *state;
@@ -308,7 +308,7 @@ static void test_releases(void **state)
 	expect_sample(text, "bcd_releases_pending", "", "0");
 }
 
-/* What to alert on. proves: OBS-15 */
+/* What to alert on. */
 static void test_node(void **state)
 {
 	struct world *world = *state;
