@@ -20,6 +20,10 @@
 #define MAX_LAST_READ ((size_t)8 << 20)
 #define PRESET        "8xH100"
 
+#define DRIVER_FOLDER   "/proc/driver/nvidia"
+#define MAX_DRIVER_GPUS 64
+#define MAX_DRIVER_TEXT ((size_t)64 << 10)
+
 /* --- the state folder --- */
 
 static bool check_private_folder(const char *path, struct error *error)
@@ -227,6 +231,42 @@ static const char *short_model(struct arena *arena, const char *model)
 	return arena_strndup(arena, model, strcspn(model, " "));
 }
 
+/* The model of one of the driver's GPUs: "Model: <spaces> NVIDIA H100 80GB HBM3", a line of its own. */
+static const char *driver_model(struct arena *arena)
+{
+	CLEANUP(buf) struct buf path = {0}, text = {0};
+	struct durable_names names = {0};
+	const char *model = NULL;
+	struct error ignored; /* then its pool has no model's name */
+
+	if (!durable_list(DRIVER_FOLDER "/gpus", MAX_DRIVER_GPUS, &names, &ignored))
+		return NULL;
+	if (names.count > 0) {
+		buf_printf(&path, DRIVER_FOLDER "/gpus/%s/information", names.names[0]);
+		if (durable_read(buf_text(&path), MAX_DRIVER_TEXT, &text, &ignored))
+			model = strstr(buf_text(&text), "Model:");
+	}
+	durable_names_deinit(&names);
+	if (!model)
+		return NULL;
+	model += strlen("Model:");
+	model += strspn(model, " \t");
+	return short_model(arena, arena_strndup(arena, model, strcspn(model, "\n")));
+}
+
+/* The machine's own GPUs, where there is a driver for them. */
+static bool take_real_gpus(struct arena *arena, struct up_files *files)
+{
+	const char *model;
+
+	if (!durable_stamp(DRIVER_FOLDER "/version").exists)
+		return false;
+	model = driver_model(arena);
+	files->gpus_real = true;
+	files->pool_model = model && *model ? model : "GPU";
+	return true;
+}
+
 static bool prepare_gpus(const struct up_options *options, struct arena *arena,
 			 struct up_files *files, struct error *error)
 {
@@ -235,6 +275,8 @@ static bool prepare_gpus(const struct up_options *options, struct arena *arena,
 
 	/* What was asked for must make sense also where it comes too late. */
 	files->gpus_auto = str_equal(options->gpus, "auto");
+	if (files->gpus_auto && take_real_gpus(arena, files))
+		return true;
 	files->gpus_kept = durable_stamp(files->gpus).exists && !files->gpus_auto;
 	if (!make_scenario(options->gpus, &asked, error))
 		return false;
@@ -245,7 +287,6 @@ static bool prepare_gpus(const struct up_options *options, struct arena *arena,
 	}
 	if (!read_scenario(files->gpus, &scenario, error))
 		return false;
-	files->gpu_count = scenario.gpus.count;
 	files->pool_model =
 		scenario.gpus.count > 0 ? short_model(arena, scenario.gpus.items[0].model) : "GPU";
 	return true;
@@ -388,8 +429,12 @@ bool up_files_write_config(const struct up_files *files, const char *gateway, st
 	if (!add_join_section(&text, files->pki, gateway, error))
 		return false;
 	buf_add_text(&text, "\n[host]\nunits = false\n\n[gpu]\n");
-	add_toml_text(&text, "source", files->gpus_auto ? "auto" : "sim");
-	add_toml_text(&text, "sim_file", files->gpus);
+	add_toml_text(&text, "source", files->gpus_real ? "auto" : "sim");
+	if (!files->gpus_real) {
+		add_toml_text(&text, "sim_file", files->gpus);
+		if (files->gpus_auto)
+			add_toml_text(&text, "sim_reason", "no NVIDIA driver on this machine");
+	}
 	buf_add_text(&text, "\n[kubernetes]\n");
 	add_toml_text(&text, "node_name", host);
 	return durable_replace(files->config, text.data, text.length, 0600, error);

@@ -39,9 +39,9 @@ struct up_files {
 	enum up_kubelet kubelet;
 	const char *kubelet_why; /* for people: "no kubelet on this machine" */
 	bool gpus_auto;          /* whatever GPUs the machine has */
+	bool gpus_real;          /* it has a driver for them: none are simulated */
 	bool gpus_kept;          /* --gpus came too late: gpus.toml was there */
 	const char *pool_model;  /* "H100" */
-	size_t gpu_count;
 };
 
 /* The state folder, made if absent, and the names in it. Refuses one that others own or can enter.
