@@ -147,6 +147,15 @@ void net_conn_identify(struct net_conn *conn)
 	}
 }
 
+struct net_conn *net_take_unix(struct loop *loop, int fd)
+{
+	struct net_conn *conn = net_conn_create(loop, true);
+
+	loop_must(uv_pipe_open(&conn->uv.pipe, fd));
+	net_conn_identify(conn);
+	return conn;
+}
+
 void net_close(struct net_conn *conn)
 {
 	if (conn->closing)

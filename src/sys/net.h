@@ -46,6 +46,9 @@ void net_listener_destroy(struct net_listener *listener);
 bool net_unix_alive(const char *path);
 bool net_unix_is_socket(const char *path); /* the file's kind; links are not followed */
 
+/* Takes over a connected unix stream socket. */
+struct net_conn *net_take_unix(struct loop *loop, int fd);
+
 struct net_dial; /* a connect under way */
 struct net_dial *net_connect_unix(struct loop *loop, const char *path, net_connect_fn *fn,
 				  void *arg);

@@ -125,7 +125,8 @@ static void take_complaint(struct reading *reading, const char *text)
 	}
 	reading_text(gpu->error, sizeof gpu->error, *why ? why : text);
 	gpu->lost = gpu->lost || strstr(why, "is lost");
-	gpu->needs_reset = gpu->needs_reset || strstr(why, "requires reset");
+	gpu->needs_reset =
+		gpu->needs_reset || strstr(why, "requires reset") || strstr(why, "Unknown Error");
 }
 
 static void take_complaints(struct reading *reading, const char *text)

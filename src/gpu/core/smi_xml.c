@@ -143,20 +143,6 @@ static bool says_nothing(const char *text)
 	return false;
 }
 
-/* An action that we don't know is one all the same. */
-static enum health_recovery parse_recovery(const char *text)
-{
-	if (says_nothing(text))
-		return HEALTH_RECOVERY_UNKNOWN;
-	if (strcasecmp(text, "None") == 0)
-		return HEALTH_RECOVERY_NONE;
-	if (strstr(text, "P2P"))
-		return HEALTH_RECOVERY_DRAIN_P2P;
-	if (strstr(text, "Drain"))
-		return HEALTH_RECOVERY_DRAIN_RESET;
-	return strstr(text, "Reboot") ? HEALTH_RECOVERY_REBOOT : HEALTH_RECOVERY_RESET;
-}
-
 /* What is wrong with a GPU may stand in any of its elements. */
 static bool says_lost(const char *text)
 {
@@ -166,6 +152,20 @@ static bool says_lost(const char *text)
 static bool says_reset(const char *text)
 {
 	return strstr(text, "requires reset");
+}
+
+/* An action that we don't know is one all the same. */
+static enum health_recovery parse_recovery(const char *text)
+{
+	if (says_nothing(text) || says_lost(text) || says_reset(text))
+		return HEALTH_RECOVERY_UNKNOWN;
+	if (strcasecmp(text, "None") == 0)
+		return HEALTH_RECOVERY_NONE;
+	if (strstr(text, "P2P") || strstr(text, "IMEX"))
+		return HEALTH_RECOVERY_DRAIN_P2P;
+	if (strstr(text, "Drain"))
+		return HEALTH_RECOVERY_DRAIN_RESET;
+	return strstr(text, "Reboot") ? HEALTH_RECOVERY_REBOOT : HEALTH_RECOVERY_RESET;
 }
 
 static bool is_yes(const char *text)
@@ -208,7 +208,7 @@ static void take_value(struct reading_gpu *gpu, const struct row *row, const cha
 		break;
 	case KIND_UUID:
 		gpu->has_uuid = atom_uuid_parse(text, &gpu->uuid);
-		if (!gpu->has_uuid)
+		if (!gpu->has_uuid && !*gpu->error)
 			snprintf(gpu->error, sizeof gpu->error, "its UUID is '%.96s'", text);
 		break;
 	case KIND_PCI:
@@ -306,6 +306,9 @@ static void close_gpu(struct parse *parse)
 	int64_t uncorrected = gpu->gauges[GAUGE_ECC_UNCORRECTED_VOLATILE];
 
 	parse->in_gpu = false;
+	if (gpu->memory_bytes == 0) /* it is the machine's (GB10) */
+		gpu->memory_bytes = gpu->gauges[GAUGE_MEMORY_USED_BYTES] =
+			gpu->gauges[GAUGE_MEMORY_FREE_BYTES] = READING_UNKNOWN;
 	/* In MIG mode drivers of 450 to 510 count by instance only. */
 	gpu->ecc_uncorrectable = uncorrected != READING_UNKNOWN ? uncorrected : parse->mig_ecc;
 	if (gpu->ecc_uncorrectable < 0)
@@ -364,6 +367,19 @@ static void take_mig_value(struct parse *parse, const char *path, const char *te
 		parse->mig_ecc += number;
 }
 
+static void take_trouble(const struct parse *parse, struct reading_gpu *gpu, const struct row *row,
+			 const char *text)
+{
+	bool lost = says_lost(text);
+
+	if (!lost && !says_reset(text) && !(row && str_equal(text, "ERR!")))
+		return;
+	gpu->lost |= lost;
+	gpu->needs_reset |= !lost;
+	if (!*gpu->error)
+		snprintf(gpu->error, sizeof gpu->error, "%.80s: %.70s", parse->path, text);
+}
+
 static void take_gpu_value(struct parse *parse, const char *text)
 {
 	struct reading_gpu *gpu = last_gpu(parse);
@@ -372,8 +388,7 @@ static void take_gpu_value(struct parse *parse, const char *text)
 	for (size_t i = 0; i < ARRAY_SIZE(rows) && !row; i++)
 		if (str_equal(rows[i].path, parse->path))
 			row = &rows[i];
-	gpu->lost |= says_lost(text);
-	gpu->needs_reset |= says_reset(text) || (row && str_equal(text, "ERR!"));
+	take_trouble(parse, gpu, row, text);
 	if (!row || parse->seen & (uint64_t)1 << (row - rows))
 		return;
 	parse->seen |= (uint64_t)1 << (row - rows);

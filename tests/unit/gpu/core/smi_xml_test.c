@@ -73,6 +73,7 @@ static void test_each_recovery_action(void **state)
 		{"Reboot", HEALTH_RECOVERY_REBOOT},
 		{"Node Reboot", HEALTH_RECOVERY_REBOOT},
 		{"Drain P2P", HEALTH_RECOVERY_DRAIN_P2P},
+		{"Reset IMEX Domain", HEALTH_RECOVERY_DRAIN_P2P},
 		{"Drain and Reset", HEALTH_RECOVERY_DRAIN_RESET},
 		{"Something New", HEALTH_RECOVERY_RESET},
 		{"N/A", HEALTH_RECOVERY_UNKNOWN},
@@ -131,6 +132,33 @@ static void test_an_empty_gpu_is_known_by_its_place(void **state)
 	assert_string_equal(gpu.error, "its UUID is 'Unknown Error'");
 }
 
+/* The fan is nobody's fault; a power that is ERR! is the GPU's. */
+static void test_trouble_is_named_with_its_place(void **state)
+{
+	struct reading_gpu gpu = read_gpu("<fan_speed>ERR!</fan_speed>");
+
+	(void)state;
+	assert_false(gpu.needs_reset);
+	gpu = read_gpu("<gpu_power_readings><power_draw>ERR!</power_draw></gpu_power_readings>");
+	assert_true(gpu.needs_reset);
+	assert_string_equal(gpu.error, "gpu_power_readings/power_draw: ERR!");
+	gpu = read_gpu("<fan_speed>[GPU requires reset]</fan_speed><x>GPU is lost</x>");
+	assert_true(gpu.needs_reset);
+	assert_true(gpu.lost);
+	assert_string_equal(gpu.error, "fan_speed: GPU requires reset");
+}
+
+static void test_memory_of_the_machine_is_not_the_gpus(void **state)
+{
+	struct reading_gpu gpu = read_gpu("<fb_memory_usage><total>0 MiB</total><used>0 MiB</used>"
+					  "<free>0 MiB</free></fb_memory_usage>");
+
+	(void)state;
+	assert_true(gpu.memory_bytes == READING_UNKNOWN);
+	assert_true(gpu.gauges[GAUGE_MEMORY_USED_BYTES] == READING_UNKNOWN);
+	assert_true(gpu.gauges[GAUGE_MEMORY_FREE_BYTES] == READING_UNKNOWN);
+}
+
 static void test_the_xml_is_found_in_what_was_printed(void **state)
 {
 	static const struct {
@@ -182,6 +210,8 @@ int main(void)
 		cmocka_unit_test(test_each_recovery_action),
 		cmocka_unit_test(test_order_and_repetition),
 		cmocka_unit_test(test_an_empty_gpu_is_known_by_its_place),
+		cmocka_unit_test(test_trouble_is_named_with_its_place),
+		cmocka_unit_test(test_memory_of_the_machine_is_not_the_gpus),
 		cmocka_unit_test(test_the_xml_is_found_in_what_was_printed),
 		cmocka_unit_test(test_unclosed_lists_cost_no_time),
 	};
