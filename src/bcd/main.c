@@ -162,6 +162,8 @@ static int run(int argc, char **argv)
 
 	if (at == 0)
 		return run_without_verb(argc, argv);
+	if (at == 1 && str_equal(argv[at], NVML_VERB.name))
+		return run_verb(&NVML_VERB, argc - 2, argv + 2);
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
 		if (!str_equal(argv[at], verbs[i]->name))
 			continue;

@@ -23,6 +23,7 @@ struct verb {
 };
 
 extern const struct verb JOIN_VERB, NODE_VERB, STATUS_VERB, SIM_VERB;
+extern const struct verb NVML_VERB; /* for bcd itself: no help names it */
 
 /* The configuration: --config, else the state folder's (--state, BETTER_COMPUTE_STATE,
  * ./.better-compute if the caller owns it) when `with_state`, else /etc/bcd/config.toml. Without

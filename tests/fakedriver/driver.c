@@ -1,0 +1,825 @@
+/*
+ * driver: NVML's functions over a scene. With OLD_DRIVER defined, only what a driver of 2018 had.
+ */
+#include "scene.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define API         __attribute__((visibility("default")))
+#define MAX_HANDLES 4096
+#define MIB         (1ll << 20)
+
+/* Of a GPU, or of a MIG instance of it; the same for the same UUIDs, as long as the process lives. */
+struct handle {
+	char gpu[64], mig[64]; /* mig "": the GPU itself */
+};
+
+static struct handle *handles[MAX_HANDLES];
+static size_t handle_count;
+
+static struct handle *handle_of(const char *gpu, const char *mig)
+{
+	struct handle *handle;
+
+	for (size_t i = 0; i < handle_count; i++)
+		if (strcmp(handles[i]->gpu, gpu) == 0 && strcmp(handles[i]->mig, mig) == 0)
+			return handles[i];
+	if (handle_count == MAX_HANDLES)
+		abort();
+	handle = calloc(1, sizeof *handle);
+	snprintf(handle->gpu, sizeof handle->gpu, "%s", gpu);
+	snprintf(handle->mig, sizeof handle->mig, "%s", mig);
+	handles[handle_count++] = handle;
+	return handle;
+}
+
+static const json_t *find_uuid(const json_t *array, const char *uuid)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach(array, i,
+			   item) if (strcmp(json_string_value(json_object_get(item, "uuid")),
+					    uuid) == 0) return item;
+	return NULL;
+}
+
+/* The status that stands for all calls on a GPU or MIG instance. */
+static unsigned forced(const json_t *object, const char *name)
+{
+	const char *status = json_string_value(json_object_get(object, name));
+
+	return status ? scene_status(status) : NVML_SUCCESS;
+}
+
+static unsigned find_gpu(const struct handle *handle, const json_t **ret_gpu)
+{
+	const json_t *gpu = find_uuid(json_object_get(scene_root(), "gpus"), handle->gpu);
+
+	if (!gpu)
+		return NVML_ERROR_GPU_IS_LOST;
+	*ret_gpu = gpu;
+	return forced(gpu, "handle");
+}
+
+static unsigned find_mig(const struct handle *handle, const json_t **ret_gpu,
+			 const json_t **ret_mig)
+{
+	unsigned status = find_gpu(handle, ret_gpu);
+
+	if (status != NVML_SUCCESS)
+		return status;
+	*ret_mig = *handle->mig ? find_uuid(json_object_get(*ret_gpu, "mig"), handle->mig) : NULL;
+	if (!*ret_mig)
+		return *handle->mig ? NVML_ERROR_NOT_FOUND : NVML_ERROR_INVALID_ARGUMENT;
+	return forced(*ret_mig, "calls");
+}
+
+/*
+ * The body of a function about one GPU or MIG instance: `gpu` and `mig` (NULL for a GPU) may be
+ * looked at in it, `status` is what it returns.
+ */
+#define ON(on, which, ...)                                                                         \
+	do {                                                                                       \
+		const json_t *gpu = NULL, *mig = NULL;                                             \
+		unsigned status = scene_begin(__func__);                                           \
+                                                                                                   \
+		if (status != NVML_SUCCESS)                                                        \
+			return status;                                                             \
+		status = which((const struct handle *)(on), &gpu, &mig);                           \
+		if (status == NVML_SUCCESS)                                                        \
+			__VA_ARGS__;                                                               \
+		(void)mig;                                                                         \
+		scene_end();                                                                       \
+		return status;                                                                     \
+	} while (0)
+
+/* Identity is told of GPUs that fail otherwise, and of MIG instances too. */
+static unsigned any(const struct handle *handle, const json_t **gpu, const json_t **mig)
+{
+	return *handle->mig ? find_mig(handle, gpu, mig) : find_gpu(handle, gpu);
+}
+
+static unsigned gpu_only(const struct handle *handle, const json_t **gpu,
+			 const json_t **mig __attribute__((unused)))
+{
+	unsigned status = find_gpu(handle, gpu);
+
+	if (status == NVML_SUCCESS)
+		status = forced(*gpu, "calls");
+	return status == NVML_SUCCESS && *handle->mig ? NVML_ERROR_NOT_SUPPORTED : status;
+}
+
+static unsigned gpu_or_mig(const struct handle *handle, const json_t **gpu, const json_t **mig)
+{
+	return *handle->mig ? find_mig(handle, gpu, mig) : gpu_only(handle, gpu, mig);
+}
+
+static unsigned put_text(char *out, unsigned size, const char *text)
+{
+	if (strlen(text) >= size)
+		return NVML_ERROR_INSUFFICIENT_SIZE;
+	strcpy(out, text);
+	return NVML_SUCCESS;
+}
+
+static unsigned put_number(const json_t *object, const char *name, unsigned *out)
+{
+	long long number;
+	unsigned status = scene_number(object, name, &number);
+
+	if (status == NVML_SUCCESS)
+		*out = (unsigned)number;
+	return status;
+}
+
+/* --- the library --- */
+
+#ifdef OLD_DRIVER
+API unsigned nvmlInit(void)
+{
+	return scene_init(__func__);
+}
+#else
+API unsigned nvmlInit_v2(void)
+{
+	return scene_init(__func__);
+}
+
+API unsigned nvmlInitWithFlags(unsigned flags)
+{
+	(void)flags;
+	return scene_init("nvmlInit_v2");
+}
+#endif
+
+API unsigned nvmlShutdown(void)
+{
+	return NVML_SUCCESS;
+}
+
+API const char *nvmlErrorString(unsigned status)
+{
+	switch (status) {
+	case NVML_SUCCESS:
+		return "Success";
+	case NVML_ERROR_NOT_SUPPORTED:
+		return "Not Supported";
+	case NVML_ERROR_GPU_IS_LOST:
+		return "GPU is lost";
+	default:
+		return "Unknown Error";
+	}
+}
+
+API unsigned nvmlSystemGetDriverVersion(char *out, unsigned size)
+{
+	unsigned status = scene_begin(__func__);
+	const char *text;
+
+	if (status != NVML_SUCCESS)
+		return status;
+	status = scene_text(scene_root(), "driver", &text);
+	if (status == NVML_SUCCESS)
+		status = put_text(out, size, text);
+	scene_end();
+	return status;
+}
+
+API unsigned nvmlSystemGetCudaDriverVersion_v2(int *version)
+{
+	unsigned status = scene_begin(__func__);
+	int major, minor;
+	const char *text;
+
+	if (status != NVML_SUCCESS)
+		return status;
+	status = scene_text(scene_root(), "cuda", &text);
+	if (status == NVML_SUCCESS && sscanf(text, "%d.%d", &major, &minor) == 2)
+		*version = major * 1000 + minor * 10;
+	scene_end();
+	return status;
+}
+
+/* --- GPUs --- */
+
+static unsigned count_gpus(const char *function, unsigned *count)
+{
+	unsigned status = scene_begin(function);
+
+	if (status != NVML_SUCCESS)
+		return status;
+	*count = (unsigned)json_array_size(json_object_get(scene_root(), "gpus"));
+	scene_end();
+	return NVML_SUCCESS;
+}
+
+static unsigned gpu_at(const char *function, unsigned index, void **device)
+{
+	unsigned status = scene_begin(function);
+	const json_t *gpu;
+
+	if (status != NVML_SUCCESS)
+		return status;
+	gpu = json_array_get(json_object_get(scene_root(), "gpus"), index);
+	status = gpu ? forced(gpu, "handle") : NVML_ERROR_INVALID_ARGUMENT;
+	if (status == NVML_SUCCESS)
+		*device = handle_of(json_string_value(json_object_get(gpu, "uuid")), "");
+	scene_end();
+	return status;
+}
+
+static unsigned put_pci(const char *function, void *device, struct nvml_pci *pci, bool newest);
+
+#ifdef OLD_DRIVER
+API unsigned nvmlDeviceGetCount(unsigned *count)
+{
+	return count_gpus(__func__, count);
+}
+
+API unsigned nvmlDeviceGetHandleByIndex(unsigned index, void **device)
+{
+	return gpu_at(__func__, index, device);
+}
+
+API unsigned nvmlDeviceGetPciInfo_v2(void *device, struct nvml_pci *pci)
+{
+	return put_pci(__func__, device, pci, false);
+}
+#else
+API unsigned nvmlDeviceGetCount_v2(unsigned *count)
+{
+	return count_gpus(__func__, count);
+}
+
+API unsigned nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
+{
+	return gpu_at(__func__, index, device);
+}
+
+API unsigned nvmlDeviceGetPciInfo_v3(void *device, struct nvml_pci *pci)
+{
+	return put_pci(__func__, device, pci, true);
+}
+#endif
+
+API unsigned nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
+{
+	unsigned status = scene_begin(__func__);
+
+	if (status != NVML_SUCCESS)
+		return status;
+	status = find_uuid(json_object_get(scene_root(), "gpus"), uuid) ? NVML_SUCCESS
+									: NVML_ERROR_NOT_FOUND;
+	if (status == NVML_SUCCESS)
+		*device = handle_of(uuid, "");
+	scene_end();
+	return status;
+}
+
+static unsigned find_index(const json_t *gpu, unsigned *index)
+{
+	const json_t *gpus = json_object_get(scene_root(), "gpus");
+
+	for (*index = 0; *index < json_array_size(gpus); (*index)++)
+		if (json_array_get(gpus, *index) == gpu)
+			return NVML_SUCCESS;
+	return NVML_ERROR_UNKNOWN;
+}
+
+API unsigned nvmlDeviceGetIndex(void *device, unsigned *index)
+{
+	ON(device, any, status = find_index(gpu, index));
+}
+
+API unsigned nvmlDeviceGetUUID(void *device, char *out, unsigned size)
+{
+	ON(device, any, {
+		const char *text;
+
+		status = scene_text(mig ? mig : gpu, "uuid", &text);
+		if (status == NVML_SUCCESS)
+			status = put_text(out, size, text);
+	});
+}
+
+API unsigned nvmlDeviceGetName(void *device, char *out, unsigned size)
+{
+	ON(device, any, {
+		char both[256];
+		const char *name, *profile;
+
+		status = scene_text(gpu, "name", &name);
+		if (status == NVML_SUCCESS && mig) {
+			status = scene_text(mig, "profile", &profile);
+			if (status == NVML_SUCCESS)
+				snprintf(both, sizeof both, "%s MIG %s", name, profile);
+			name = both;
+		}
+		if (status == NVML_SUCCESS)
+			status = put_text(out, size, name);
+	});
+}
+
+API unsigned nvmlDeviceGetMinorNumber(void *device, unsigned *minor)
+{
+	ON(device, any, status = mig ? NVML_ERROR_NOT_SUPPORTED : put_number(gpu, "minor", minor));
+}
+
+static unsigned fill_pci(const json_t *gpu, struct nvml_pci *pci, bool newest)
+{
+	const char *text;
+	unsigned function, status = scene_text(gpu, "pci", &text);
+
+	if (status != NVML_SUCCESS)
+		return status;
+	if (newest)
+		memset(pci, 0, sizeof *pci);
+	if (sscanf(text, "%x:%x:%x.%x", &pci->domain, &pci->bus, &pci->device, &function) < 3)
+		return NVML_ERROR_UNKNOWN;
+	snprintf(pci->old_bus_id, sizeof pci->old_bus_id, "%04X:%02X:%02X.0", pci->domain & 0xffff,
+		 pci->bus & 0xff, pci->device & 0xff);
+	if (newest)
+		snprintf(pci->bus_id, sizeof pci->bus_id, "%08X:%02X:%02X.0", pci->domain, pci->bus,
+			 pci->device);
+	return NVML_SUCCESS;
+}
+
+static unsigned put_pci(const char *function, void *device, struct nvml_pci *pci, bool newest)
+{
+	const json_t *gpu = NULL;
+	unsigned status = scene_begin(function);
+
+	if (status != NVML_SUCCESS)
+		return status;
+	status = find_gpu(device, &gpu);
+	if (status == NVML_SUCCESS)
+		status = fill_pci(gpu, pci, newest);
+	scene_end();
+	return status;
+}
+
+/* --- memory --- */
+
+static unsigned find_memory(const json_t *gpu, const json_t *mig, struct nvml_memory_v2 *memory)
+{
+	long long total, reserved, used;
+	unsigned status = mig ? scene_number(mig, "memory_bytes", &total)
+			      : scene_number(gpu, "memory_total_bytes", &total);
+
+	if (status != NVML_SUCCESS)
+		return status;
+	reserved = mig ? 0 : scene_number_or(gpu, "memory_reserved_bytes", 0);
+	used = mig ? 0 : scene_number_or(gpu, "memory_used_bytes", 0);
+	memory->total = (unsigned long long)total;
+	memory->reserved = (unsigned long long)reserved;
+	memory->used = (unsigned long long)used;
+	memory->free = (unsigned long long)(mig ? total
+						: scene_number_or(gpu, "memory_free_bytes",
+								  total - reserved - used));
+	return NVML_SUCCESS;
+}
+
+API unsigned nvmlDeviceGetMemoryInfo(void *device, struct nvml_memory *out)
+{
+	ON(device, gpu_or_mig, {
+		struct nvml_memory_v2 memory = {0};
+
+		status = find_memory(gpu, mig, &memory);
+		if (status == NVML_SUCCESS)
+			*out = (struct nvml_memory){memory.total, memory.free,
+						    memory.used + memory.reserved};
+	});
+}
+
+#ifndef OLD_DRIVER
+API unsigned nvmlDeviceGetMemoryInfo_v2(void *device, struct nvml_memory_v2 *out)
+{
+	if (out->version != NVML_MEMORY_V2)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	ON(device, gpu_or_mig, status = find_memory(gpu, mig, out));
+}
+#endif
+
+/* --- errors and rows --- */
+
+API unsigned nvmlDeviceGetEccMode(void *device, unsigned *current, unsigned *pending)
+{
+	ON(device, gpu_only, {
+		status = put_number(gpu, "ecc_mode", current);
+		if (status == NVML_SUCCESS)
+			*pending = *current;
+	});
+}
+
+API unsigned nvmlDeviceGetTotalEccErrors(void *device, unsigned kind, unsigned span,
+					 unsigned long long *count)
+{
+	static const char *const names[2][2] = {
+		{"ecc_corrected_volatile", "ecc_corrected_aggregate"},
+		{"ecc_uncorrected_volatile", "ecc_uncorrected_aggregate"},
+	};
+
+	if (kind > 1 || span > 1)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	ON(device, gpu_only, {
+		long long number;
+
+		status = scene_number_or(gpu, "ecc_mode", 0) == 1
+				 ? scene_number(gpu, names[kind][span], &number)
+				 : NVML_ERROR_NOT_SUPPORTED;
+		if (status == NVML_SUCCESS)
+			*count = (unsigned long long)number;
+	});
+}
+
+#ifndef OLD_DRIVER
+API unsigned nvmlDeviceGetRemappedRows(void *device, unsigned *correctable, unsigned *uncorrectable,
+				       unsigned *pending, unsigned *failed)
+{
+	ON(device, gpu_only, {
+		status = put_number(gpu, "remapped_correctable_rows", correctable);
+		*uncorrectable = (unsigned)scene_number_or(gpu, "remapped_uncorrectable_rows", 0);
+		*pending = (unsigned)scene_number_or(gpu, "remap_pending", 0);
+		*failed = (unsigned)scene_number_or(gpu, "remap_failure", 0);
+	});
+}
+
+static void fill_field(const json_t *gpu, struct nvml_field *field)
+{
+	const char *name = field->id == NVML_FI_DEV_MEMORY_TEMP ? "memory_temperature_c"
+			   : field->id == NVML_FI_DEV_GET_GPU_RECOVERY_ACTION ? "recovery"
+									      : NULL;
+
+	field->timestamp = (long long)time(NULL) * 1000000;
+	field->latency_us = 10;
+	field->type = NVML_VALUE_UNSIGNED_INT;
+	field->value.ull = 0;
+	field->status =
+		name ? put_number(gpu, name, &field->value.ui) : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+API unsigned nvmlDeviceGetFieldValues(void *device, int count, struct nvml_field *fields)
+{
+	ON(device, gpu_only, {
+		for (int i = 0; i < count; i++)
+			fill_field(gpu, &fields[i]);
+	});
+}
+#endif
+
+/* --- gauges --- */
+
+API unsigned nvmlDeviceGetUtilizationRates(void *device, struct nvml_utilization *out)
+{
+	ON(device, gpu_only, {
+		status = put_number(gpu, "gpu_util_percent", &out->gpu);
+		out->memory = (unsigned)scene_number_or(gpu, "memory_util_percent", 0);
+	});
+}
+
+API unsigned nvmlDeviceGetTemperature(void *device, unsigned sensor, unsigned *out)
+{
+	(void)sensor;
+	ON(device, gpu_only, status = put_number(gpu, "temperature_c", out));
+}
+
+API unsigned nvmlDeviceGetPowerUsage(void *device, unsigned *out)
+{
+	ON(device, gpu_only, status = put_number(gpu, "power_mw", out));
+}
+
+API unsigned nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *out)
+{
+	ON(device, gpu_only, {
+		long long number;
+
+		status = scene_number(gpu, "energy_mj", &number);
+		if (status == NVML_SUCCESS)
+			*out = (unsigned long long)number;
+	});
+}
+
+API unsigned nvmlDeviceGetClockInfo(void *device, unsigned kind, unsigned *out)
+{
+	ON(device, gpu_only, {
+		status = kind == NVML_CLOCK_SM    ? put_number(gpu, "sm_clock_mhz", out)
+			 : kind == NVML_CLOCK_MEM ? put_number(gpu, "memory_clock_mhz", out)
+						  : NVML_ERROR_NOT_SUPPORTED;
+	});
+}
+
+API unsigned nvmlDeviceGetPcieReplayCounter(void *device, unsigned *out)
+{
+	ON(device, gpu_only, status = put_number(gpu, "pcie_replays", out));
+}
+
+/* --- MIG --- */
+
+#ifndef OLD_DRIVER
+API unsigned nvmlDeviceGetMigMode(void *device, unsigned *current, unsigned *pending)
+{
+	ON(device, gpu_only, {
+		status = put_number(gpu, "mig_mode", current);
+		*pending = (unsigned)scene_number_or(gpu, "mig_pending", *current);
+	});
+}
+
+API unsigned nvmlDeviceGetMaxMigDeviceCount(void *device, unsigned *count)
+{
+	ON(device, gpu_only, {
+		unsigned mode;
+
+		*count = scene_number_or(gpu, "mig_slices", 8) == 8 ? 7 : 4;
+		status = put_number(gpu, "mig_mode", &mode);
+	});
+}
+
+API unsigned nvmlDeviceGetMigDeviceHandleByIndex(void *device, unsigned index, void **out)
+{
+	ON(device, gpu_only, {
+		const json_t *one = json_array_get(json_object_get(gpu, "mig"), index);
+
+		if (one)
+			*out = handle_of(((struct handle *)device)->gpu,
+					 json_string_value(json_object_get(one, "uuid")));
+		else
+			status = NVML_ERROR_NOT_FOUND;
+	});
+}
+
+API unsigned nvmlDeviceIsMigDeviceHandle(void *device, unsigned *is)
+{
+	ON(device, any, *is = mig != NULL);
+}
+
+API unsigned nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void *device, void **out)
+{
+	ON(device, find_mig, *out = handle_of(((struct handle *)device)->gpu, ""));
+}
+
+API unsigned nvmlDeviceGetGpuInstanceId(void *device, unsigned *id)
+{
+	ON(device, find_mig, status = put_number(mig, "gi", id));
+}
+
+API unsigned nvmlDeviceGetComputeInstanceId(void *device, unsigned *id)
+{
+	ON(device, find_mig, status = put_number(mig, "ci", id));
+}
+
+/* "3g.40gb" has three, and so has "1c.3g.40gb", of which its compute instance has one. */
+static void slices_of(const json_t *mig, unsigned *gi, unsigned *ci)
+{
+	const char *profile = "";
+
+	(void)!scene_text(mig, "profile", &profile);
+	if (sscanf(profile, "%uc.%ug", ci, gi) == 2)
+		return;
+	if (sscanf(profile, "%ug", gi) != 1)
+		*gi = (unsigned)scene_number_or(mig, "size", 1);
+	*ci = (unsigned)scene_number_or(mig, "ci_size", *gi);
+}
+
+API unsigned nvmlDeviceGetAttributes_v2(void *device, struct nvml_attributes *out)
+{
+	ON(device, find_mig, {
+		long long memory;
+
+		status = scene_number(mig, "memory_bytes", &memory);
+		if (status == NVML_SUCCESS) {
+			memset(out, 0, sizeof *out);
+			slices_of(mig, &out->gpu_instance_slices, &out->compute_instance_slices);
+			out->memory_mb = (unsigned long long)(memory / MIB);
+		}
+	});
+}
+
+/* Both handles of instances are those of one MIG device: its first in a GPU instance. */
+static unsigned instance_of(const char *function, void *device, const char *name, unsigned id,
+			    void **out)
+{
+	const struct handle *handle = device;
+	const json_t *gpu = NULL, *one;
+	unsigned status = scene_begin(function);
+	size_t i;
+
+	if (status != NVML_SUCCESS)
+		return status;
+	status = find_gpu(handle, &gpu);
+	if (status == NVML_SUCCESS) {
+		long long gi = -1;
+
+		if (*handle->mig)
+			gi = scene_number_or(find_uuid(json_object_get(gpu, "mig"), handle->mig),
+					     "gi", -1);
+		status = NVML_ERROR_NOT_FOUND;
+		json_array_foreach(json_object_get(gpu, "mig"), i, one)
+		{
+			if (scene_number_or(one, name, -1) != id ||
+			    (gi >= 0 && scene_number_or(one, "gi", -1) != gi))
+				continue;
+			*out = handle_of(handle->gpu,
+					 json_string_value(json_object_get(one, "uuid")));
+			status = NVML_SUCCESS;
+			break;
+		}
+	}
+	scene_end();
+	return status;
+}
+
+API unsigned nvmlDeviceGetGpuInstanceById(void *device, unsigned id, void **out)
+{
+	return instance_of(__func__, device, "gi", id, out);
+}
+
+API unsigned nvmlGpuInstanceGetComputeInstanceById(void *instance, unsigned id, void **out)
+{
+	return instance_of(__func__, instance, "ci", id, out);
+}
+
+API unsigned nvmlGpuInstanceGetInfo(void *instance, struct nvml_gpu_instance_info *out)
+{
+	ON(instance, find_mig, {
+		memset(out, 0, sizeof *out);
+		status = put_number(mig, "start", &out->placement.start);
+		if (status == NVML_SUCCESS)
+			status = put_number(mig, "size", &out->placement.size);
+		out->id = (unsigned)scene_number_or(mig, "gi", 0);
+	});
+}
+
+API unsigned nvmlComputeInstanceGetInfo_v2(void *instance, struct nvml_compute_instance_info *out)
+{
+	ON(instance, find_mig, {
+		unsigned gi, ci;
+
+		memset(out, 0, sizeof *out);
+		slices_of(mig, &gi, &ci);
+		out->id = (unsigned)scene_number_or(mig, "ci", 0);
+		out->placement.start = (unsigned)scene_number_or(mig, "ci_start", 0);
+		out->placement.size = (unsigned)scene_number_or(mig, "ci_size", ci);
+	});
+}
+#endif
+
+/* --- events --- */
+
+struct set {
+	long offset; /* in the file of events */
+	const struct handle *devices[64];
+	size_t count;
+};
+
+static void events_path(char out[512])
+{
+	snprintf(out, 512, "%s.events", getenv("FAKE_DRIVER"));
+}
+
+API unsigned nvmlEventSetCreate(void **set)
+{
+	unsigned status = scene_begin(__func__);
+	struct set *new;
+	char path[512];
+	FILE *file;
+
+	if (status != NVML_SUCCESS)
+		return status;
+	new = calloc(1, sizeof *new);
+	events_path(path);
+	file = fopen(path, "re");
+	if (file) {
+		fseek(file, 0, SEEK_END);
+		new->offset = ftell(file);
+		fclose(file);
+	}
+	*set = new;
+	scene_end();
+	return NVML_SUCCESS;
+}
+
+API unsigned nvmlEventSetFree(void *set)
+{
+	free(set);
+	return NVML_SUCCESS;
+}
+
+API unsigned nvmlDeviceGetSupportedEventTypes(void *device, unsigned long long *types)
+{
+	ON(device, gpu_only,
+	   *types = json_is_false(json_object_get(gpu, "events")) ? 0 : NVML_EVENT_XID);
+}
+
+API unsigned nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *set)
+{
+	struct set *to = set;
+
+	ON(device, gpu_only, {
+		if (json_is_false(json_object_get(gpu, "events")) || types != NVML_EVENT_XID)
+			status = NVML_ERROR_NOT_SUPPORTED;
+		else if (to->count < 64)
+			to->devices[to->count++] = device;
+	});
+}
+
+/* The registered GPU at this place, or NULL. */
+static const struct handle *registered(const struct set *set, const char *pci)
+{
+	const json_t *gpu = NULL;
+	const char *place;
+
+	for (size_t i = 0; i < set->count; i++)
+		if ((find_gpu(set->devices[i], &gpu), gpu) &&
+		    scene_text(gpu, "pci", &place) == NVML_SUCCESS && scene_same_pci(place, pci))
+			return set->devices[i];
+	return NULL;
+}
+
+/* One line; false: it is for nobody here. */
+static bool take_line(struct set *set, const char *line, struct nvml_event *event, unsigned *status)
+{
+	unsigned xid, gi = NVML_NO_INSTANCE, ci = NVML_NO_INSTANCE;
+	const struct handle *device;
+	char word[64];
+
+	if (sscanf(line, "error %63s", word) == 1) {
+		*status = scene_status(word);
+		return true;
+	}
+	if (sscanf(line, "%u %63s %u %u", &xid, word, &gi, &ci) < 2)
+		return false;
+	device = registered(set, word);
+	if (!device)
+		return false;
+	event->device = (struct nvml_device *)device;
+	event->type = NVML_EVENT_XID;
+	event->data = xid;
+#ifndef OLD_DRIVER
+	event->gpu_instance = gi;
+	event->compute_instance = ci;
+#endif
+	*status = NVML_SUCCESS;
+	return true;
+}
+
+static bool next_event(struct set *set, struct nvml_event *event, unsigned *status)
+{
+	char path[512], line[256];
+	bool taken = false;
+	FILE *file;
+
+	events_path(path);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	fseek(file, set->offset, SEEK_SET);
+	while (!taken && fgets(line, sizeof line, file) && strchr(line, '\n')) {
+		set->offset = ftell(file);
+		taken = take_line(set, line, event, status);
+	}
+	fclose(file);
+	return taken;
+}
+
+static unsigned wait_for(const char *function, struct set *set, struct nvml_event *event,
+			 unsigned timeout_ms)
+{
+	struct timespec start, now, tick = {.tv_nsec = 500000};
+	long long passed;
+	bool taken;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	for (;;) {
+		unsigned status = scene_begin(function);
+
+		if (status != NVML_SUCCESS)
+			return status;
+		taken = next_event(set, event, &status);
+		scene_end();
+		if (taken)
+			return status;
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		passed = (now.tv_sec - start.tv_sec) * 1000 +
+			 (now.tv_nsec - start.tv_nsec) / 1000000;
+		if (passed >= timeout_ms)
+			return NVML_ERROR_TIMEOUT;
+		nanosleep(&tick, NULL);
+	}
+}
+
+#ifdef OLD_DRIVER
+API unsigned nvmlEventSetWait(void *set, struct nvml_event *event, unsigned timeout_ms)
+{
+	return wait_for(__func__, set, event, timeout_ms);
+}
+#else
+API unsigned nvmlEventSetWait_v2(void *set, struct nvml_event *event, unsigned timeout_ms)
+{
+	return wait_for(__func__, set, event, timeout_ms);
+}
+#endif
