@@ -128,6 +128,7 @@ static void on_failure(struct driver *driver, const struct error *error, bool st
 		error_wrap(&told, "a process hangs in the driver and can't be killed");
 	belief_failure(&driver->belief, told.what);
 	driver->source.error = told;
+	driver->source.failures++;
 	driver->source.settled = true;
 	changed(driver);
 }
@@ -254,6 +255,13 @@ static int32_t last_xid(const struct source *source, struct atom_uuid uuid)
 	return gpu ? gpu->last_xid : 0;
 }
 
+static const struct health_facts *facts(const struct source *source, struct atom_uuid uuid)
+{
+	const struct belief_gpu *gpu = belief_find(&driver_of(source)->belief, uuid);
+
+	return gpu ? &gpu->facts : NULL;
+}
+
 static void destroy(struct source *source)
 {
 	struct driver *driver = driver_of(source);
@@ -269,7 +277,7 @@ static void destroy(struct source *source)
 	free(driver);
 }
 
-static const struct source_ops driver_ops = {destroy, look, last_xid};
+static const struct source_ops driver_ops = {destroy, look, last_xid, facts};
 
 static void make_readers(struct driver *driver, const struct source_options *options)
 {

@@ -66,18 +66,27 @@ static bool look(struct source *source)
 		return false;
 	simulated->looked = true;
 	simulated->stamp = stamp;
-	if (!read_scenario(simulated, &error))
+	if (!read_scenario(simulated, &error)) {
 		doubt_all(&source->inventory, error.what);
+		source->failures++;
+	}
 	source->error = error;
 	return true;
 }
 
-static int32_t last_xid(const struct source *source, struct atom_uuid gpu)
+static const struct health_facts *facts(const struct source *source, struct atom_uuid gpu)
 {
 	vec_each (&simulated_of(source)->scenario.gpus, const struct scenario_gpu *known)
-		if (memcmp(&known->uuid, &gpu, sizeof gpu) == 0 && known->facts.xid_count > 0)
-			return known->facts.xids[known->facts.xid_count - 1];
-	return 0;
+		if (memcmp(&known->uuid, &gpu, sizeof gpu) == 0)
+			return &known->facts;
+	return NULL;
+}
+
+static int32_t last_xid(const struct source *source, struct atom_uuid gpu)
+{
+	const struct health_facts *known = facts(source, gpu);
+
+	return known && known->xid_count > 0 ? known->xids[known->xid_count - 1] : 0;
 }
 
 static void on_watch(void *arg, const char *name)
@@ -106,7 +115,7 @@ static void destroy(struct source *source)
 	free(simulated);
 }
 
-static const struct source_ops simulated_ops = {destroy, look, last_xid};
+static const struct source_ops simulated_ops = {destroy, look, last_xid, facts};
 
 struct source *simulated_create(struct loop *loop, const struct source_options *options,
 				loop_fn *on_change, void *arg)

@@ -37,6 +37,7 @@ void source_put_reading(struct source *source, struct reading *reading)
 	source->reading = *reading;
 	*reading = (struct reading){0};
 	source->has_reading = true;
+	source->read_at = loop_now(source->loop);
 }
 
 void source_destroy(struct source *source)
@@ -53,6 +54,11 @@ bool source_look(struct source *source)
 int32_t source_last_xid(const struct source *source, struct atom_uuid gpu)
 {
 	return source->ops->last_xid(source, gpu);
+}
+
+const struct health_facts *source_facts(const struct source *source, struct atom_uuid gpu)
+{
+	return source->ops->facts(source, gpu);
 }
 
 const struct inventory *source_inventory(const struct source *source)
@@ -73,6 +79,16 @@ const char *source_name(const struct source *source)
 const struct reading *source_reading(const struct source *source)
 {
 	return source->has_reading ? &source->reading : NULL;
+}
+
+struct mono source_read_at(const struct source *source)
+{
+	return source->read_at;
+}
+
+uint64_t source_failures(const struct source *source)
+{
+	return source->failures;
 }
 
 const struct error *source_error(const struct source *source)

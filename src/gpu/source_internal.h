@@ -9,6 +9,7 @@ struct source_ops {
 	void (*destroy)(struct source *source);
 	bool (*look)(struct source *source);
 	int32_t (*last_xid)(const struct source *source, struct atom_uuid gpu);
+	const struct health_facts *(*facts)(const struct source *source, struct atom_uuid gpu);
 };
 
 /* Stands first in each of them. */
@@ -21,12 +22,13 @@ struct source {
 
 	struct inventory inventory;
 	struct reading reading;
+	struct mono read_at;
 	const char *name;
 	bool settled, has_reading;
 	struct error error; /* code NONE: readable */
 	const struct error *log_error, *record_error;
 	const char *marker;
-	uint64_t log_lost;
+	uint64_t log_lost, failures;
 };
 
 struct source *simulated_create(struct loop *loop, const struct source_options *options,

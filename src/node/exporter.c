@@ -64,13 +64,28 @@ static void list_holders(const struct node *node, struct holder_list *list)
 								   holder->pod, holder->container};
 }
 
-static const char *source_of(const struct node *node)
-{
-	const struct reading *reading = source_reading(node->gpus);
+struct xids_list VEC_BODY(struct exporter_xids);
 
-	if (source_inventory(node->gpus)->simulated)
-		return "simulated";
-	return reading ? reading->source : "none";
+static void list_xids(const struct node *node, struct xids_list *list)
+{
+	vec_each (&source_inventory(node->gpus)->gpus, const struct inventory_gpu *gpu) {
+		const struct health_facts *facts = source_facts(node->gpus, gpu->uuid);
+		struct exporter_xids *xids = vec_push(list);
+
+		xids->last = source_last_xid(node->gpus, gpu->uuid);
+		if (!facts)
+			continue;
+		xids->count = facts->xid_count;
+		memcpy(xids->active, facts->xids, facts->xid_count * sizeof facts->xids[0]);
+	}
+}
+
+/* Not of a file: it says nothing new until somebody changes it. */
+static int64_t reading_age_ms(const struct node *node, struct mono now)
+{
+	if (!source_reading(node->gpus) || source_inventory(node->gpus)->simulated)
+		return EXPORTER_UNKNOWN;
+	return mono_until(source_read_at(node->gpus), now);
 }
 
 static void make_text(struct exporter *exporter, struct mono now)
@@ -78,6 +93,7 @@ static void make_text(struct exporter *exporter, struct mono now)
 	const struct node *node = exporter->node;
 	const bool asks = node->holds.count > 0 || node->releases.entries.count > 0;
 	struct holder_list holders = {0};
+	struct xids_list xids = {0};
 	struct exporter_view view = {
 		.node = node->identity ? node->identity->node_id : "",
 		.hostname = node->machine.hostname,
@@ -86,10 +102,11 @@ static void make_text(struct exporter *exporter, struct mono now)
 		.started = node->started,
 		.inventory = source_inventory(node->gpus),
 		.gpus_readable = !source_error(node->gpus),
-		.source = source_of(node),
-		.reading = source_reading(node->gpus),
-		.reading_age_ms = EXPORTER_UNKNOWN,
-		.source_restarts = EXPORTER_UNKNOWN,
+		.source = source_name(node->gpus),
+		/* what was measured before it stopped answering is no figure of now */
+		.reading = source_error(node->gpus) ? NULL : source_reading(node->gpus),
+		.reading_age_ms = reading_age_ms(node, now),
+		.source_failures = source_failures(node->gpus),
 		.holds = node->holds_error.code == ERROR_NONE ? &node->holds : NULL,
 		.offers = &node->offers,
 		.releases = &node->releases,
@@ -110,12 +127,15 @@ static void make_text(struct exporter *exporter, struct mono now)
 	list_holders(node, &holders);
 	view.holders = holders.items;
 	view.holder_count = holders.count;
+	list_xids(node, &xids);
+	view.xids = xids.items;
 	for (size_t i = 0; i < ATOM_CLASSES; i++)
 		view.registered[i] = deviceplugin_state(node->plugins[i]).registered;
 	buf_clear(&exporter->text);
 	exporter_format(&view, &exporter->text);
 	exporter->made_at = now;
 	vec_deinit(&holders);
+	vec_deinit(&xids);
 }
 
 /* --- connections --- */

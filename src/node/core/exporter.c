@@ -594,10 +594,10 @@ static void add_sources(struct exposition *out, const struct exporter_view *view
 			 view->gpus_readable);
 	add_seconds(out, "gpu_reading_age_seconds", "How old the GPUs' figures are.",
 		    view->reading_age_ms);
-	exposition_family(out, "gpu_reader_restarts_total", "counter",
-			  "How often the process that asks the driver was started again.");
-	if (view->source_restarts != EXPORTER_UNKNOWN)
-		exposition_add(out, NULL, view->source_restarts);
+	exposition_counter(
+		out, "gpu_reading_failures_total",
+		"Tries to read the GPUs that failed: the driver hung, crashed or refused.",
+		(int64_t)view->source_failures);
 	exposition_gauge(out, "holds_readable", "Whether what is bound can be read from disk.",
 			 view->holds != NULL);
 	add_seconds(out, "pod_list_age_seconds",

@@ -47,11 +47,11 @@ struct exporter_view {
 	/* GPUs */
 	const struct inventory *inventory;
 	bool gpus_readable;
-	const char *source;               /* "simulated", "nvml", "nvidia-smi" */
-	const struct reading *reading;    /* NULL: gauges are unknown */
+	const char *source;            /* "simulated", "nvml", "nvidia-smi"; "" nothing was read */
+	const struct reading *reading; /* NULL: gauges are unknown */
 	const struct exporter_xids *xids; /* one for each GPU of the inventory; NULL: unknown */
 	int64_t reading_age_ms;           /* or EXPORTER_UNKNOWN */
-	int64_t source_restarts; /* of the child that reads; or EXPORTER_UNKNOWN: there is none */
+	uint64_t source_failures;         /* tries to read them */
 
 	/* devices */
 	const struct holds *holds; /* NULL: unreadable */

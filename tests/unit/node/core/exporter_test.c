@@ -62,7 +62,6 @@ static int setup(void **state)
 		.source = "simulated",
 		.reading = &world->reading,
 		.reading_age_ms = EXPORTER_UNKNOWN,
-		.source_restarts = EXPORTER_UNKNOWN,
 		.holds = &world->holds,
 		.offers = &world->offers,
 		.releases = &world->releases,
@@ -180,7 +179,6 @@ static void test_unknown_is_not_zero(void **state)
 	assert_null(find(format(world), "bcd_gpu_temperature", ""));
 	assert_null(find(format(world), "bcd_gpu_xid", ""));
 	assert_null(find(format(world), "bcd_gpu_reading_age", ""));
-	assert_null(find(format(world), "bcd_gpu_reader_restarts", ""));
 	assert_null(find(format(world), "bcd_pod_list_age", ""));
 	world->view.holds = NULL;
 	assert_null(find(format(world), "bcd_devices_bound", ""));
@@ -324,7 +322,7 @@ static void test_node(void **state)
 	world->view.gpus_readable = false;
 	world->view.registered[ATOM_GPU] = true;
 	world->view.reading_age_ms = 61000;
-	world->view.source_restarts = 3;
+	world->view.source_failures = 3;
 	world->view.pods_age_ms = 4999;
 	world->view.pods_failures = 2;
 	world->view.gateway_configured = true;
@@ -349,7 +347,7 @@ static void test_node(void **state)
 	expect_sample(text, "bcd_condition{", "type=\"GpusUnreadable\",reason=\"Unreadable\"", "1");
 	expect_sample(text, "bcd_gpus_readable", "", "0");
 	expect_sample(text, "bcd_gpu_reading_age_seconds", "", "61.000");
-	expect_sample(text, "bcd_gpu_reader_restarts_total", "", "3");
+	expect_sample(text, "bcd_gpu_reading_failures_total", "", "3");
 	expect_sample(text, "bcd_pod_list_age_seconds", "", "4.999");
 	expect_sample(text, "bcd_pod_list_failures", "", "2");
 	expect_sample(text, "bcd_gateway_configured", "", "1");
