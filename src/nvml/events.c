@@ -139,11 +139,8 @@ static void *run(void *arg)
 {
 	struct events *events = arg;
 
-	if (!renew(events))
-		return NULL;
-	do
+	while (wait_once(events))
 		register_new(events);
-	while (wait_once(events));
 	return NULL;
 }
 
@@ -161,7 +158,13 @@ struct events *events_start(const struct session *session, const struct events_h
 	*events = (struct events){.nvml = nvml, .handlers = *handlers, .arg = arg};
 	pthread_mutex_init(&events->lock, NULL);
 	events_follow(events, session);
+	if (!renew(events)) {
+		free(events);
+		return NULL;
+	}
+	register_new(events);
 	if (pthread_create(&thread, NULL, run, events) != 0) {
+		nvml->events_free(events->set);
 		free(events);
 		return NULL;
 	}

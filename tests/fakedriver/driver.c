@@ -39,12 +39,12 @@ static struct handle *handle_of(const char *gpu, const char *mig)
 
 static const json_t *find_uuid(const json_t *array, const char *uuid)
 {
-	const json_t *item;
-	size_t i;
+	for (size_t i = 0; i < json_array_size(array); i++) {
+		const json_t *item = json_array_get(array, i);
 
-	json_array_foreach(array, i,
-			   item) if (strcmp(json_string_value(json_object_get(item, "uuid")),
-					    uuid) == 0) return item;
+		if (strcmp(json_string_value(json_object_get(item, "uuid")), uuid) == 0)
+			return item;
+	}
 	return NULL;
 }
 
@@ -599,36 +599,38 @@ API unsigned nvmlDeviceGetAttributes_v2(void *device, struct nvml_attributes *ou
 	});
 }
 
-/* Both handles of instances are those of one MIG device: its first in a GPU instance. */
-static unsigned instance_of(const char *function, void *device, const char *name, unsigned id,
-			    void **out)
+/* An instance's handle is that of the first MIG device in it. */
+static unsigned find_instance(const struct handle *handle, const char *name, unsigned id,
+			      void **out)
 {
-	const struct handle *handle = device;
-	const json_t *gpu = NULL, *one;
-	unsigned status = scene_begin(function);
-	size_t i;
+	const json_t *gpu = NULL, *migs, *one;
+	unsigned status = find_gpu(handle, &gpu);
+	long long gi = -1;
 
 	if (status != NVML_SUCCESS)
 		return status;
-	status = find_gpu(handle, &gpu);
-	if (status == NVML_SUCCESS) {
-		long long gi = -1;
-
-		if (*handle->mig)
-			gi = scene_number_or(find_uuid(json_object_get(gpu, "mig"), handle->mig),
-					     "gi", -1);
-		status = NVML_ERROR_NOT_FOUND;
-		json_array_foreach(json_object_get(gpu, "mig"), i, one)
-		{
-			if (scene_number_or(one, name, -1) != id ||
-			    (gi >= 0 && scene_number_or(one, "gi", -1) != gi))
-				continue;
-			*out = handle_of(handle->gpu,
-					 json_string_value(json_object_get(one, "uuid")));
-			status = NVML_SUCCESS;
-			break;
-		}
+	migs = json_object_get(gpu, "mig");
+	if (*handle->mig) /* a compute instance of this one's GPU instance */
+		gi = scene_number_or(find_uuid(migs, handle->mig), "gi", -1);
+	for (size_t i = 0; i < json_array_size(migs); i++) {
+		one = json_array_get(migs, i);
+		if (scene_number_or(one, name, -1) != id ||
+		    (gi >= 0 && scene_number_or(one, "gi", -1) != gi))
+			continue;
+		*out = handle_of(handle->gpu, json_string_value(json_object_get(one, "uuid")));
+		return NVML_SUCCESS;
 	}
+	return NVML_ERROR_NOT_FOUND;
+}
+
+static unsigned instance_of(const char *function, const struct handle *handle, const char *name,
+			    unsigned id, void **out)
+{
+	unsigned status = scene_begin(function);
+
+	if (status != NVML_SUCCESS)
+		return status;
+	status = find_instance(handle, name, id, out);
 	scene_end();
 	return status;
 }

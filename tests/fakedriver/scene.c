@@ -94,11 +94,10 @@ json_t *scene_root(void)
 static bool hangs(const char *function)
 {
 	const json_t *list = json_object_get(root, "hang");
-	const json_t *item;
-	size_t i;
 
-	json_array_foreach(list, i,
-			   item) if (strcmp(json_string_value(item), function) == 0) return true;
+	for (size_t i = 0; i < json_array_size(list); i++)
+		if (strcmp(json_string_value(json_array_get(list, i)), function) == 0)
+			return true;
 	return false;
 }
 
@@ -146,7 +145,7 @@ static void make_unkillable(const char *function)
 
 static void hang(const char *function)
 {
-	if (json_is_true(json_object_get(root, "unkillable")))
+	if (hangs(function) && json_is_true(json_object_get(root, "unkillable")))
 		make_unkillable(function);
 	while (hangs(function)) {
 		pthread_mutex_unlock(&lock);

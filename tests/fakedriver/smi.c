@@ -577,6 +577,8 @@ static bool query_one(void *gpu, const char *driver, const char *name, struct va
 		*ret_value = fields[i].value;
 		if (strcmp(ret_value->text, "N/A") == 0)
 			strcpy(ret_value->text, "[N/A]");
+		if (strncmp(name, "temperature", strlen("temperature")) == 0)
+			ret_value->text[strcspn(ret_value->text, " ")] = '\0'; /* no unit here */
 		return true;
 	}
 	return false;
@@ -599,7 +601,7 @@ static int query_row(void *gpu, const char *driver, const char *names)
 		names += length + (names[length] == ',');
 	}
 	printf("\n");
-	return exit_status;
+	return 0;
 }
 
 static int query(const char *driver, const char *names)
@@ -609,10 +611,10 @@ static int query(const char *driver, const char *names)
 	int status = 0;
 
 	complain_of_all(gpus, count);
-	for (unsigned i = 0; i < count && status == exit_status; i++)
+	for (unsigned i = 0; i < count && status == 0; i++)
 		if (gpus[i])
 			status = query_row(gpus[i], driver, names);
-	return status;
+	return status ? status : exit_status;
 }
 
 /* --- the program --- */

@@ -411,7 +411,7 @@ static void test_what_is_no_answer_is_a_failure(void **state UNUSED)
 		{"printf '\\000\\000' >&0; kill -SEGV $$", "signal 11"},
 		{"sleep 9 & exit 5", "status 5"}, /* the socket stays open elsewhere */
 		{"sleep 9", "did not answer"},
-		{"while printf '\\000\\000\\000\\014{\"look\":\"no\"}' >&0; do :; done",
+		{"while printf '\\000\\000\\000\\015{\"look\":\"no\"}' >&0; do :; done",
 		 "did not answer"},
 	};
 
