@@ -121,6 +121,18 @@ var Table = []Row{
 		DeletePod("worker"),
 		Released("m"),
 	}},
+	{"dp/metrics-name-the-pod", "proves: OBS-16", []Step{
+		Reserve("r", GPUs(3)),
+		StartPod("worker", gpuResource, 2),
+		Runs("worker"),
+		Measured("worker", "r", 2),
+		Release("r"),
+		Offered(gpuResource, 0),
+		Measured("worker", "r", 2), // it clings to them
+		DeletePod("worker"),
+		Measured("worker", "r", 0),
+		Released("r"),
+	}},
 	{"dp/slots", "proves: RES-1 RES-5 DP-5 DP-9 DP-53", []Step{
 		Simulate(Slots),
 		Reserve("s", SlotsOf(4)),
