@@ -288,10 +288,12 @@ static void make_readers(struct driver *driver, const struct source_options *opt
 		.program = options->program,
 		.library = options->library,
 		.root = options->root,
+		.deadline_ms = options->deadline_ms,
 	};
 	const struct smi_tool_options smi_options = {
 		.program = options->nvidia_smi,
 		.root = options->root,
+		.deadline_ms = options->deadline_ms,
 	};
 
 	if (driver->kind != SOURCE_NVML)

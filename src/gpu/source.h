@@ -40,6 +40,7 @@ struct source_options {
 	const char *program;    /* bcd itself, for the child; NULL: this program */
 	const char *library;    /* libnvidia-ml.so.1; NULL: where a driver has it below `root` */
 	const char *nvidia_smi; /* NULL: where a driver has it below `root` */
+	int64_t deadline_ms;    /* of the driver's answers; 0: as child.h and smi.h say */
 	struct xid_policy xids;
 };
 

@@ -306,7 +306,7 @@ static struct health health_of(const struct belief *belief, const struct belief_
 		facts.doubt = "the driver has not been read yet";
 	else if (!gpu->listed)
 		facts.lost = true;
-	else if (*gpu->error)
+	else if (*gpu->error && !gpu->facts.needs_reset)
 		facts.doubt = gpu->error;
 	else if (belief->doubted)
 		facts.doubt = "health.json could not be read";

@@ -319,6 +319,7 @@ static void test_what_can_not_be_told(void **state)
 	gpu->memory_bytes = READING_UNKNOWN;
 	gpu->recovery = HEALTH_RECOVERY_UNKNOWN;
 	add(&reading, 1)->needs_reset = true;
+	str_copy(reading.gpus.items[1].error, READING_ERROR_SIZE, "GPU requires reset");
 	add(&reading, 2)->minor = -1;
 	add(&reading, 3)->row_remap = HEALTH_REMAP_PENDING;
 	take(&belief, &reading);
