@@ -170,7 +170,8 @@ static void try_start(struct kube_call *call)
 		.server_name = identity.server_name,
 		.proxy = identity.proxy,
 		.https_only = true,
-		.fresh = call->fresh,
+		/* On a connection that has gone stale nobody could tell whether it was sent. */
+		.fresh = call->fresh || !call->request.repeatable,
 	};
 	const struct http_request request = {
 		.method = call->request.method,

@@ -3,7 +3,7 @@
 #include "sys/clock.h"
 #include "sys/random.h"
 
-#define CONTROLLER "bcd.dev/bcd"
+#define COMPONENT "bcd"
 
 struct telling {
 	struct kube_events *events;
@@ -15,20 +15,20 @@ struct telling {
 struct kube_events {
 	struct kube_client *kube;
 	struct loop *loop;
-	char *instance;
+	char *node;
 	struct kube_event_memory *memory;
 	struct telling *tellings;
 	struct error trouble;
 };
 
 struct kube_events *kube_events_create(struct kube_client *kube, struct loop *loop,
-				       const char *instance)
+				       const char *node)
 {
 	struct kube_events *events = mem_alloc(sizeof *events);
 
 	events->kube = kube;
 	events->loop = loop;
-	events->instance = mem_strdup(instance);
+	events->node = mem_strdup(node);
 	events->memory = kube_event_memory_create();
 	return events;
 }
@@ -45,7 +45,7 @@ void kube_events_destroy(struct kube_events *events)
 		free(telling);
 	}
 	kube_event_memory_destroy(events->memory);
-	free(events->instance);
+	free(events->node);
 	free(events);
 }
 
@@ -70,7 +70,7 @@ static void on_told(void *arg, struct kube_answer *answer)
 
 void kube_events_tell(struct kube_events *events, const struct kube_event *event)
 {
-	const struct kube_reporter reporter = {CONTROLLER, events->instance};
+	const struct kube_reporter reporter = {COMPONENT, events->node};
 	struct kube_event_plan plan = kube_event_note(events->memory, event, loop_now(events->loop),
 						      random_below(UINT64_MAX));
 	struct kube_request request;
@@ -82,8 +82,8 @@ void kube_events_tell(struct kube_events *events, const struct kube_event *event
 	case KUBE_EVENT_MAKE:
 		request = kube_event_create(&plan, event, &reporter, clock_wall());
 		break;
-	case KUBE_EVENT_SERIES:
-		request = kube_event_series(&plan, clock_wall());
+	case KUBE_EVENT_COUNT:
+		request = kube_event_count(&plan, clock_wall());
 		break;
 	}
 	telling = mem_alloc(sizeof *telling);

@@ -12,9 +12,9 @@
 #include "kube/core/event.h"
 
 struct kube_events;
-/* `instance` is the node's name. The client must outlive it. */
+/* `node` is the Node's name. The client must outlive it. */
 struct kube_events *kube_events_create(struct kube_client *kube, struct loop *loop,
-				       const char *instance);
+				       const char *node);
 void kube_events_destroy(struct kube_events *events); /* before the client */
 
 void kube_events_tell(struct kube_events *events, const struct kube_event *event);

@@ -133,7 +133,7 @@ struct kube_event_plan kube_event_note(struct kube_event_memory *memory,
 	if (mono_until(kind->told, now) < KUBE_EVENT_PAUSE_MS || !may_call(memory, now))
 		return plan_of(KUBE_EVENT_QUIET, kind);
 	kind->told = now;
-	return plan_of(KUBE_EVENT_SERIES, kind);
+	return plan_of(KUBE_EVENT_COUNT, kind);
 }
 
 void kube_event_forget(struct kube_event_memory *memory, const char *name)
@@ -151,9 +151,8 @@ void kube_time_format(struct wall time, char out[KUBE_TIME_SIZE])
 	struct tm parts = {0};
 
 	gmtime_r(&seconds, &parts);
-	snprintf(out, KUBE_TIME_SIZE, "%04d-%02d-%02dT%02d:%02d:%02d.%03d000Z",
-		 parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min,
-		 parts.tm_sec, (int)(time.ms % 1000));
+	snprintf(out, KUBE_TIME_SIZE, "%04d-%02d-%02dT%02d:%02d:%02dZ", parts.tm_year + 1900,
+		 parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
 static json_t *time_of(struct wall now)
@@ -191,6 +190,15 @@ static json_t *reference(const struct kube_event *event)
 	return object;
 }
 
+static json_t *source_of(const struct kube_reporter *reporter)
+{
+	json_t *source = json_object();
+
+	tree_set(source, "component", tree_string(reporter->component));
+	tree_set(source, "host", tree_string(reporter->node));
+	return source;
+}
+
 /* Cut between two characters. */
 static json_t *note_of(const char *note)
 {
@@ -218,28 +226,29 @@ struct kube_request kube_event_create(const struct kube_event_plan *plan,
 	assert(plan->step == KUBE_EVENT_MAKE);
 	tree_set(metadata, "name", tree_string(plan->name));
 	tree_set(metadata, "namespace", tree_string(plan->namespace));
-	tree_set(object, "apiVersion", tree_string("events.k8s.io/v1"));
+	tree_set(object, "apiVersion", tree_string("v1"));
 	tree_set(object, "kind", tree_string("Event"));
 	tree_set(object, "metadata", metadata);
-	tree_set(object, "eventTime", time_of(now));
-	tree_set(object, "reportingController", tree_string(reporter->controller));
-	tree_set(object, "reportingInstance", tree_string(reporter->instance));
+	tree_set(object, "involvedObject", reference(event));
 	tree_set(object, "type", tree_string(event->warning ? "Warning" : "Normal"));
 	tree_set(object, "reason", tree_string(event->reason));
 	tree_set(object, "action", tree_string(event->action));
-	tree_set(object, "note", note_of(event->note));
-	tree_set(object, "regarding", reference(event));
+	tree_set(object, "message", note_of(event->note));
+	tree_set(object, "count", json_integer(1));
+	tree_set(object, "firstTimestamp", time_of(now));
+	tree_set(object, "lastTimestamp", time_of(now));
+	tree_set(object, "source", source_of(reporter));
+	tree_set(object, "reportingComponent", tree_string(reporter->component));
+	tree_set(object, "reportingInstance", tree_string(reporter->node));
 	return kube_create(&KUBE_EVENT, plan->namespace, object);
 }
 
-struct kube_request kube_event_series(const struct kube_event_plan *plan, struct wall now)
+struct kube_request kube_event_count(const struct kube_event_plan *plan, struct wall now)
 {
 	CLEANUP(tree) json_t *patch = json_object();
-	json_t *series = json_object();
 
-	assert(plan->step == KUBE_EVENT_SERIES && plan->count >= 2);
-	tree_set(series, "count", json_integer(plan->count));
-	tree_set(series, "lastObservedTime", time_of(now));
-	tree_set(patch, "series", series);
+	assert(plan->step == KUBE_EVENT_COUNT && plan->count >= 2);
+	tree_set(patch, "count", json_integer(plan->count));
+	tree_set(patch, "lastTimestamp", time_of(now));
 	return kube_patch_merge((struct kube_ref){&KUBE_EVENT, plan->namespace, plan->name}, patch);
 }

@@ -1,15 +1,16 @@
 /*
- * event: Kubernetes Events (events.k8s.io/v1) of what bcd does to somebody's pod or node, and which of
- * many equal ones are worth a call.
+ * event: Kubernetes Events (core v1) of what bcd does to somebody's pod or node, and which of many
+ * equal ones are worth a call.
  *
  * Owns      the memory of what was told lately: the first of a kind makes an Event, its repetitions
- *           become that Event's series, told no more often than KUBE_EVENT_PAUSE_MS; after
+ *           raise that Event's count, told no more often than KUBE_EVENT_PAUSE_MS; after
  *           KUBE_EVENT_FORGET_MS without one the next makes a new Event.
  * Bounds    KUBE_EVENT_MEMORY kinds are remembered (the longest unused goes), at most KUBE_EVENT_BURST
  *           calls at once and one in KUBE_EVENT_REFILL_MS from then on.
  * Pure      times are arguments. kube/events.h sends.
- * Source    events.k8s.io/v1, KEP-383: kind, reason and action are words in CamelCase (128 bytes), note at
- *           most 1024 bytes, reportingInstance 128, eventTime with microseconds.
+ * Source    v1.Event. Not events.k8s.io: a node may write there only in newer versions (1.34.4 answers
+ *           403, 1.37.2 allows it), and both are the same objects. Reason and action are words in
+ *           CamelCase; the note is at most 1024 bytes, as Kubernetes' own components keep it.
  */
 #pragma once
 
@@ -35,10 +36,10 @@ struct kube_event {
 	const char *note;   /* for people; cut at KUBE_EVENT_NOTE_MAX */
 };
 
-/* Who tells: controller "bcd.dev/bcd", instance the node's name. */
+/* Who tells. */
 struct kube_reporter {
-	const char *controller;
-	const char *instance;
+	const char *component; /* "bcd" */
+	const char *node;
 };
 
 struct kube_event_memory;
@@ -46,16 +47,16 @@ struct kube_event_memory *kube_event_memory_create(void);
 void kube_event_memory_destroy(struct kube_event_memory *memory);
 
 enum kube_event_step {
-	KUBE_EVENT_QUIET,  /* nothing to send now */
-	KUBE_EVENT_MAKE,   /* send kube_event_create() */
-	KUBE_EVENT_SERIES, /* send kube_event_series() */
+	KUBE_EVENT_QUIET, /* nothing to send now */
+	KUBE_EVENT_MAKE,  /* send kube_event_create() */
+	KUBE_EVENT_COUNT, /* send kube_event_count() */
 };
 
 struct kube_event_plan {
 	enum kube_event_step step;
 	char namespace[KUBE_EVENT_UID_SIZE]; /* that the Event is in */
 	char name[KUBE_EVENT_NAME_SIZE];
-	int64_t count; /* of a series: how often it has happened, the first included */
+	int64_t count; /* how often it has happened, the first included */
 };
 
 /* Notes one that happens now and says what to send. `random` makes a new Event's name unique. */
@@ -68,8 +69,8 @@ void kube_event_forget(struct kube_event_memory *memory, const char *name);
 struct kube_request kube_event_create(const struct kube_event_plan *plan,
 				      const struct kube_event *event,
 				      const struct kube_reporter *reporter, struct wall now);
-struct kube_request kube_event_series(const struct kube_event_plan *plan, struct wall now);
+struct kube_request kube_event_count(const struct kube_event_plan *plan, struct wall now);
 
-/* "2026-11-30T02:00:00.123000Z", as Kubernetes writes a MicroTime. */
+/* "2026-11-30T02:00:00Z", as Kubernetes writes a Time. */
 #define KUBE_TIME_SIZE 32
 void kube_time_format(struct wall time, char out[KUBE_TIME_SIZE]);

@@ -6,7 +6,7 @@
 
 const struct kube_resource KUBE_NODE = {"", "v1", "nodes", "node", false};
 const struct kube_resource KUBE_POD = {"", "v1", "pods", "pod", true};
-const struct kube_resource KUBE_EVENT = {"events.k8s.io", "v1", "events", "event", true};
+const struct kube_resource KUBE_EVENT = {"", "v1", "events", "event", true};
 const struct kube_resource KUBE_RESOURCE_SLICE = {"resource.k8s.io", "v1", "resourceslices",
 						  "resource slice", false};
 const struct kube_resource KUBE_RESOURCE_CLAIM = {"resource.k8s.io", "v1", "resourceclaims",

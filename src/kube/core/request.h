@@ -26,7 +26,7 @@ struct kube_resource {
 };
 extern const struct kube_resource KUBE_NODE;
 extern const struct kube_resource KUBE_POD;
-extern const struct kube_resource KUBE_EVENT;          /* events.k8s.io/v1 */
+extern const struct kube_resource KUBE_EVENT;          /* core v1 (kube/core/event.h) */
 extern const struct kube_resource KUBE_RESOURCE_SLICE; /* resource.k8s.io/v1 */
 extern const struct kube_resource KUBE_RESOURCE_CLAIM; /* resource.k8s.io/v1 */
 

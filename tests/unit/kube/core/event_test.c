@@ -22,7 +22,7 @@ static struct kube_event_plan note_at(struct kube_event_memory *memory,
 	return kube_event_note(memory, event, (struct mono){ms}, 0xabcdef);
 }
 
-static void test_repetitions_are_a_series(void **state UNUSED)
+static void test_repetitions_are_counted(void **state UNUSED)
 {
 	CLEANUP(memory) struct kube_event_memory *memory = kube_event_memory_create();
 	struct kube_event_plan plan = note_at(memory, &DELETED, 1000);
@@ -33,7 +33,7 @@ static void test_repetitions_are_a_series(void **state UNUSED)
 	for (int i = 1; i < 60; i++)
 		assert_int_equal(note_at(memory, &DELETED, 1000 + i * 1000).step, KUBE_EVENT_QUIET);
 	plan = note_at(memory, &DELETED, 1000 + KUBE_EVENT_PAUSE_MS);
-	assert_int_equal(plan.step, KUBE_EVENT_SERIES);
+	assert_int_equal(plan.step, KUBE_EVENT_COUNT);
 	assert_int_equal(plan.count, 61);
 	assert_string_equal(plan.name, "web.0000000000abcdef");
 	assert_int_equal(note_at(memory, &DELETED, 2000 + KUBE_EVENT_PAUSE_MS).step,
@@ -87,31 +87,33 @@ static void test_rate(void **state UNUSED)
 static void test_form(void **state UNUSED)
 {
 	CLEANUP(memory) struct kube_event_memory *memory = kube_event_memory_create();
-	const struct kube_reporter reporter = {"bcd.dev/bcd", "n0"};
+	const struct kube_reporter reporter = {"bcd", "n0"};
 	struct kube_event_plan plan = note_at(memory, &DELETED, 0);
 	struct kube_request request =
 		kube_event_create(&plan, &DELETED, &reporter, (struct wall){1796090400123});
 
 	assert_string_equal(buf_text(&request.path),
-			    "/apis/events.k8s.io/v1/namespaces/ns/events?fieldManager=bcd");
-	assert_string_equal(
-		buf_text(&request.body),
-		"{\"action\":\"Delete\",\"apiVersion\":\"events.k8s.io/"
-		"v1\",\"eventTime\":\"2026-12-01T"
-		"02:00:00.123000Z\",\"kind\":\"Event\",\"metadata\":{\"name\":\"web."
-		"0000000000abcdef\","
-		"\"namespace\":\"ns\"},\"note\":\"it held gpu/1 of a reservation that has ended\","
-		"\"reason\":\"DeviceReleased\",\"regarding\":{\"apiVersion\":\"v1\",\"kind\":"
-		"\"Pod\","
-		"\"name\":\"web\",\"namespace\":\"ns\",\"uid\":\"u-1\"},\"reportingController\":"
-		"\"bcd.dev/bcd\",\"reportingInstance\":\"n0\",\"type\":\"Warning\"}");
+			    "/api/v1/namespaces/ns/events?fieldManager=bcd");
+	assert_string_equal(buf_text(&request.body),
+			    "{\"action\":\"Delete\",\"apiVersion\":\"v1\",\"count\":1,"
+			    "\"firstTimestamp\":\"2026-12-01T"
+			    "02:00:00Z\",\"involvedObject\":{\"apiVersion\":\"v1\",\"kind\":"
+			    "\"Pod\",\"name\":\"web\","
+			    "\"namespace\":\"ns\",\"uid\":\"u-1\"},\"kind\":\"Event\","
+			    "\"lastTimestamp\":\"2026-12-01T02:"
+			    "00:00Z\",\"message\":\"it held gpu/1 of a reservation that has "
+			    "ended\",\"metadata\":{"
+			    "\"name\":\"web.0000000000abcdef\",\"namespace\":\"ns\"},\"reason\":"
+			    "\"DeviceReleased\","
+			    "\"reportingComponent\":\"bcd\",\"reportingInstance\":\"n0\","
+			    "\"source\":{\"component\":\"bcd\","
+			    "\"host\":\"n0\"},\"type\":\"Warning\"}");
 	kube_request_deinit(&request);
 	plan = (struct kube_event_plan){
-		.step = KUBE_EVENT_SERIES, .count = 3, .namespace = "ns", .name = "e"};
-	request = kube_event_series(&plan, (struct wall){0});
+		.step = KUBE_EVENT_COUNT, .count = 3, .namespace = "ns", .name = "e"};
+	request = kube_event_count(&plan, (struct wall){0});
 	assert_string_equal(buf_text(&request.body),
-			    "{\"series\":{\"count\":3,\"lastObservedTime\":\"1970-01-01T00:00:00."
-			    "000000Z\"}}");
+			    "{\"count\":3,\"lastTimestamp\":\"1970-01-01T00:00:00Z\"}");
 	assert_string_equal(request.method, "PATCH");
 	kube_request_deinit(&request);
 }
@@ -139,15 +141,15 @@ static void test_notes_are_cut_between_characters(void **state UNUSED)
 	expect_ok(
 		tree_parse(request.body.data, request.body.length, 10000, "event", &object, &error),
 		&error);
-	assert_int_equal(json_string_length(json_object_get(object, "note")), 1023);
-	assert_null(json_object_get(json_object_get(object, "regarding"), "uid"));
-	assert_null(json_object_get(json_object_get(object, "regarding"), "namespace"));
+	assert_int_equal(json_string_length(json_object_get(object, "message")), 1023);
+	assert_null(json_object_get(json_object_get(object, "involvedObject"), "uid"));
+	assert_null(json_object_get(json_object_get(object, "involvedObject"), "namespace"));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_repetitions_are_a_series),
+		cmocka_unit_test(test_repetitions_are_counted),
 		cmocka_unit_test(test_kinds_are_apart),
 		cmocka_unit_test(test_rate),
 		cmocka_unit_test(test_form),
