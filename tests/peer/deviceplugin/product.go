@@ -26,6 +26,9 @@ type Product struct {
 	BetterCompute string
 	// Paths are bcd's [paths], where they differ from the defaults.
 	Paths map[string]string
+	// GPUs are the lines of bcd's [gpu]; "" for the simulated ones of SimFile. Env is what bcd's environment has beside this program's.
+	GPUs string
+	Env  []string
 
 	listen, gateway string
 	key, tenant     string
@@ -292,7 +295,11 @@ func (p *Product) join() error {
 	}
 	fmt.Fprintf(&c, "[gateway]\naddresses = [%q]\nserver_name = \"gateway.better-compute.internal\"\nca_pins = %q\n", p.gateway, pki.CAPins)
 	fmt.Fprintf(&c, "[join]\nencryption_jwk = %q\nencryption_pins = %q\nsigning_pins = %q\n", jwk.String(), pki.EncryptionPins, pki.SigningPins)
-	fmt.Fprintf(&c, "[host]\nunits = false\n[gpu]\nsource = \"sim\"\nsim_file = %q\n", p.SimFile())
+	gpus := p.GPUs
+	if gpus == "" {
+		gpus = fmt.Sprintf("source = \"sim\"\nsim_file = %q\n", p.SimFile())
+	}
+	fmt.Fprintf(&c, "[host]\nunits = false\n[gpu]\n%s", gpus)
 	fmt.Fprintf(&c, "[kubernetes]\nnode_name = \"node0\"\n")
 	if err := os.WriteFile(p.config(), []byte(c.String()), 0o600); err != nil {
 		return err
@@ -335,7 +342,7 @@ func (p *Product) StartNode() (err error) {
 
 // AnotherNode starts a bcd node of the same configuration and data folder.
 func (p *Product) AnotherNode(log string) (*Process, error) {
-	return startProcess(filepath.Join(p.Dir, log), []string{"NODE_NAME=node0"}, p.BCD, "--config", p.config(), "node")
+	return startProcess(filepath.Join(p.Dir, log), append([]string{"NODE_NAME=node0"}, p.Env...), p.BCD, "--config", p.config(), "node")
 }
 
 // KillServe ends the control plane at once, KillNode bcd.
