@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 
 from cases_health import find_promtool
-from world import BCD, ROOT, World, free_port, run, wait_for
+from world import BCD, BUILD, ROOT, Process, World, free_port, run, wait_for
 
 GAUGES = {"gpu_util_percent": 97, "memory_util_percent": 40, "memory_used_bytes": 64 << 30,
           "memory_free_bytes": 16 << 30, "temperature_c": 71, "memory_temperature_c": 80,
@@ -20,6 +20,9 @@ GAUGES = {"gpu_util_percent": 97, "memory_util_percent": 40, "memory_used_bytes"
           "remapped_correctable_rows": 1, "remapped_uncorrectable_rows": 0, "pcie_replays": 3}
 # In the document, and not on a machine whose GPUs are simulated.
 ELSEWHERE = {"bcd_gpu_reading_age_seconds"}
+
+
+FAKE_DRIVER = os.path.join(BUILD, "tests/fakedriver")
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -132,6 +135,110 @@ def node_metrics(_postgres):
         shutil.rmtree(tools, ignore_errors=True)
 
 
+def machine(**changes):
+    """What the made up driver says: one GPU that tells all, one that tells little."""
+    gpu = dict(GAUGES, uuid="GPU-5a1c0de0-0000-4000-8000-000000000000", pci="00000000:1A:00.0",
+               minor=3, name="NVIDIA H100 80GB HBM3", memory_total_bytes=80 << 30, mig_mode=0,
+               ecc_mode=1, remap_pending=1, remap_failure=0, recovery=0)
+    poor = {"uuid": "GPU-5a1c0de0-0000-4000-8000-000000000001", "pci": "00000000:2A:00.0",
+            "minor": 0, "name": "NVIDIA GeForce", "memory_total_bytes": 8 << 30,
+            "temperature_c": 40, "power_mw": "NO_PERMISSION"}
+    return dict({"driver": "570.124.06", "cuda": "12.8", "gpus": [gpu, poor]}, **changes)
+
+
+class Machine:
+    """bcd on a machine with a driver that is made up (tests/fakedriver); no control plane, no kubelet."""
+
+    def __init__(self, folder, source):
+        self.folder = folder
+        for name in ("kubelet", "cdi", "sys"):
+            os.makedirs(os.path.join(folder, name))
+        self.drive(machine())
+        with open(self.path("config.toml"), "w", encoding="utf-8") as file:
+            file.write("""[paths]
+data = "{0}/data"
+run = "{0}/run"
+kubelet = "{0}/kubelet"
+cdi = "{0}/cdi"
+sys = "{0}/sys"
+[gpu]
+source = "{1}"
+kernel_log = ""
+nvml_library = "{2}/libnvidia-ml.so.1"
+nvidia_smi = "{2}/nvidia-smi"
+""".format(folder, source, FAKE_DRIVER))
+        self.bcd = Process(self.path("bcd.log"), BCD, "--config", self.path("config.toml"), "node",
+                           env={"FAKE_DRIVER": self.path("driver.json")})
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def drive(self, what):
+        with open(self.path("driver.new"), "w", encoding="utf-8") as file:
+            json.dump(what, file)
+        os.rename(self.path("driver.new"), self.path("driver.json"))
+
+    def scrape(self):
+        try:
+            return ask(UnixConnection(self.path("run/metrics.sock")))[2]
+        except OSError:
+            return ""
+
+    def figures(self):
+        """GPU 0's samples, by name and what the labels of all GPUs don't say."""
+        return {re.sub(r'\{.*,container=""(.*)\}', r"{\1}", line): value
+                for line, value in samples(self.scrape()).items()
+                if line.startswith("bcd_gpu_") and 'gpu="0"' in line}
+
+
+# proves: OBS-14
+def driver_metrics(_postgres):
+    """what a driver measures stands in the metrics, the same from NVML and nvidia-smi, until it can't be asked"""
+    folder = tempfile.mkdtemp(prefix="bc-ops-", dir="/tmp")
+    machines = []
+    try:
+        machines = [Machine(os.path.join(folder, source), source)
+                    for source in ("nvml", "nvidia-smi")]
+        nvml, smi = machines
+        for one in machines:
+            wait_for("figures", lambda: "bcd_gpu_temperature_celsius{" in one.scrape())
+        found = nvml.figures()
+        for name, value in {"gpu_utilization_ratio": 0.97, "gpu_power_watts": 655.321,
+                            "gpu_memory_used_bytes": 64 << 30, "gpu_sm_clock_hertz": 1980e6,
+                            "gpu_energy_joules_total": 123456.789, "gpu_pcie_replays_total": 3,
+                            "gpu_row_remap_pending": 1, "gpu_xid_last": 0}.items():
+            assert found["bcd_%s{}" % name] == value, (name, found)
+        assert found['bcd_gpu_ecc_errors_total{,kind="corrected",count="aggregate"}'] == 2, found
+        assert found['bcd_gpu_recovery_action{,action="none"}'] == 1, found
+        told = smi.figures()
+        assert set(found) - set(told) <= {"bcd_gpu_energy_joules_total{}"}, set(found) ^ set(told)
+        # nvidia-smi prints power in hundredths of a watt and memory in MiB.
+        assert all(abs(value - found[name]) <= 0.01 for name, value in told.items()), (told, found)
+        text = nvml.scrape()
+        assert ',source="nvml",driver="570.124.06"} 1' in text
+        assert ',source="nvidia-smi",driver="570.124.06"} 1' in smi.scrape()
+        assert "bcd_gpu_reading_age_seconds" in text and "bcd_gpu_reading_failures_total 0" in text
+        poor = [line for line in samples(text) if 'gpu="1"' in line]
+        assert any(line.startswith("bcd_gpu_temperature_celsius{") for line in poor), poor
+        assert not any(line.startswith(("bcd_gpu_power", "bcd_gpu_ecc")) for line in poor), poor
+        with open(nvml.path("driver.json.events"), "a", encoding="ascii") as file:
+            file.write("31 00000000:1A:00.0\n79 00000000:1A:00.0\n")
+        wait_for("the XIDs", lambda: nvml.figures().get("bcd_gpu_xid_last{}") == 79
+                 and nvml.figures().get('bcd_gpu_xid_active{,xid="79"}') == 1)
+        assert nvml.figures()["bcd_gpu_healthy{}"] == 0
+        nvml.drive(machine(generation=1, init="LIB_RM_VERSION_MISMATCH"))
+        wait_for("the driver can't be asked", lambda: "\nbcd_gpus_readable 0\n" in nvml.scrape())
+        text = nvml.scrape()
+        assert "bcd_gpu_temperature_celsius{" not in text and "bcd_gpu_reading_age_seconds" in text
+        assert samples(text)["bcd_gpu_reading_failures_total"] >= 1
+        nvml.drive(machine(generation=2))
+        wait_for("it answers again", lambda: "bcd_gpu_temperature_celsius{" in nvml.scrape())
+    finally:
+        for one in machines:
+            one.bcd.end()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 # proves: OBS-20
 def guide_is_valid(_postgres):
     """promtool takes the guide's scrape configuration and alerts, and they name metrics that there are"""
@@ -160,4 +267,4 @@ def guide_is_valid(_postgres):
         shutil.rmtree(tools, ignore_errors=True)
 
 
-CASES = [node_metrics, guide_is_valid]
+CASES = [node_metrics, driver_metrics, guide_is_valid]
