@@ -248,12 +248,15 @@ static void name_from_before(const struct session *session, struct reading *read
 	}
 }
 
+/* An index that is no longer one is a GPU that went since they were counted. */
 static bool read_index(struct session *session, unsigned index, struct reading *reading,
 		       struct error *error)
 {
 	struct look look = {.nvml = &session->nvml};
 	unsigned status = session->nvml.by_index(index, &look.device);
 
+	if (status == NVML_ERROR_INVALID_ARGUMENT)
+		return true;
 	look.gpu = vec_push(&reading->gpus);
 	*look.gpu = reading_gpu_unknown();
 	while (session->gpus.count <= index)
@@ -261,7 +264,7 @@ static bool read_index(struct session *session, unsigned index, struct reading *
 	session->gpus.items[index].answers = false;
 	if (look_got(&look, "handle", status))
 		read_device(&look, &session->gpus.items[index]);
-	else if (!*look.gpu->error && !look.stale)
+	else if (!look.stale)
 		look_error(&look, "handle", nvml_text(status)); /* without it there is no GPU */
 	return !look.stale || fail(error, "read the GPUs", look.stale);
 }
