@@ -108,7 +108,7 @@ static bool parse_number(const char *text, const char *unit, int64_t scale, int6
 		if (whole > INT64_MAX / 2000 / scale)
 			return false;
 	}
-	if (text == start)
+	if (text == start || (negative && !str_equal(unit, "C")))
 		return false;
 	if (*text == '.') {
 		text++;

@@ -3,6 +3,7 @@
 #include "lib/folder.h"
 #include "lib/test.h"
 #include "sys/durable.h"
+#include "sys/net.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -132,6 +133,112 @@ static void test_a_failed_start_says_why(void **state)
 	assert_null(proc);
 }
 
+/* --- standard streams as sockets of the loop --- */
+
+struct stream {
+	struct buf text;
+	bool closed;
+};
+
+static void on_stream(void *arg, const uint8_t *data, size_t length)
+{
+	struct stream *stream = arg;
+
+	buf_add(&stream->text, data, length);
+}
+
+static void on_stream_close(void *arg, const struct error *error UNUSED)
+{
+	struct stream *stream = arg;
+
+	stream->closed = true;
+}
+
+static const struct net_handlers stream_handlers = {on_stream, NULL, on_stream_close};
+
+static size_t count_fds(void)
+{
+	size_t count = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+static void talk_to_a_shell(void)
+{
+	char *argv[] = {"sh", "-c", "read word; echo \"<$word>\"; echo no >&2; exit 4", NULL};
+	struct net_conn *in, *out, *err;
+	struct proc_options options = {.file = "/bin/sh",
+				       .argv = argv,
+				       .ret_stdin = &in,
+				       .ret_stdout = &out,
+				       .ret_stderr = &err};
+	struct stream streams[3] = {0};
+	struct proc *proc;
+	struct error error;
+
+	expect_ok(proc_start(loop, &options, on_exit_note, NULL, &proc, &error), &error);
+	net_start(in, &stream_handlers, &streams[0]);
+	net_start(out, &stream_handlers, &streams[1]);
+	net_start(err, &stream_handlers, &streams[2]);
+	net_write(in, "word\n", 5);
+	loop_run(loop); /* until nothing is left: each stream ended, and the process */
+	assert_int_equal(WEXITSTATUS(exit_status), 4);
+	assert_string_equal(buf_text(&streams[1].text), "<word>\n");
+	assert_string_equal(buf_text(&streams[2].text), "no\n");
+	for (int i = 0; i < 3; i++) {
+		assert_true(streams[i].closed);
+		buf_deinit(&streams[i].text);
+	}
+}
+
+static void test_its_streams_are_the_loops(void **state UNUSED)
+{
+	size_t fds;
+
+	talk_to_a_shell(); /* a loop keeps one descriptor from its first stream on */
+	fds = count_fds();
+	talk_to_a_shell();
+	assert_int_equal(count_fds(), fds);
+}
+
+static void test_a_failed_start_leaves_no_stream(void **state UNUSED)
+{
+	char *argv[] = {"x", NULL};
+	struct net_conn *in = NULL, *out = NULL;
+	struct proc_options options = {
+		.file = "/nowhere/x", .argv = argv, .ret_stdin = &in, .ret_stdout = &out};
+	size_t fds = count_fds();
+	struct proc *proc = NULL;
+	struct error error;
+
+	expect_error(proc_start(loop, &options, on_exit_note, NULL, &proc, &error), &error,
+		     ERROR_NOT_FOUND, "start '/nowhere/x'");
+	assert_null(in);
+	assert_null(out);
+	assert_int_equal(count_fds(), fds);
+}
+
+/* In a root folder of its own there is no shell; who may not change it gets no child either. */
+static void test_its_root_is_another(void **state)
+{
+	char *argv[] = {"sh", NULL};
+	struct proc_options options = {.file = "/bin/sh", .argv = argv, .root = *state};
+	struct proc *proc = NULL;
+	struct error error;
+
+	if (proc_start(loop, &options, on_exit_note, NULL, &proc, &error))
+		fail_msg("it started");
+	assert_non_null(strstr(error.what, "start '/bin/sh'"));
+	options.root = "/";
+	if (geteuid() == 0) {
+		expect_ok(proc_start(loop, &options, on_exit_note, NULL, &proc, &error), &error);
+		loop_run(loop);
+		assert_int_equal(WEXITSTATUS(exit_status), 0);
+	}
+}
+
 /* A parent that starts a child, tells its pid, and is killed. */
 static NORETURN void doomed_parent(int tell)
 {
@@ -185,6 +292,23 @@ static void test_a_child_dies_with_its_parent(void **state UNUSED)
 	close(tell[1]);
 }
 
+static void test_dropped_is_ended(void **state UNUSED)
+{
+	char *argv[] = {"sleep", "60", NULL};
+	struct proc_options options = {.file = "/bin/sleep", .argv = argv};
+	struct proc *proc;
+	struct error error;
+	pid_t pid;
+
+	expect_ok(proc_start(loop, &options, on_exit_note, NULL, &proc, &error), &error);
+	pid = proc_pid(proc);
+	proc_drop(proc);
+	assert_int_equal(kill(pid, 0), -1); /* waited for, too */
+	proc_drop(NULL);
+	loop_run(loop);
+	assert_int_equal(exit_status, -1);
+}
+
 #define PROC_TEST(test) cmocka_unit_test_setup_teardown(test, make, drop)
 
 int main(void)
@@ -195,6 +319,10 @@ int main(void)
 		PROC_TEST(test_signals_are_default),
 		PROC_TEST(test_a_signal_ends_it),
 		PROC_TEST(test_a_failed_start_says_why),
+		PROC_TEST(test_dropped_is_ended),
+		PROC_TEST(test_its_streams_are_the_loops),
+		PROC_TEST(test_a_failed_start_leaves_no_stream),
+		PROC_TEST(test_its_root_is_another),
 		PROC_TEST(test_a_child_dies_with_its_parent),
 	};
 

@@ -128,6 +128,96 @@ static void test_a_lost_gpu_spoils_no_other(void **state)
 		}
 }
 
+static void dump_gpu(const struct smi *smi, size_t index, struct buf *out)
+{
+	CLEANUP(tree) json_t *object = reading_json(&smi->reading);
+
+	tree_dump_canonical(out, json_array_get(json_object_get(object, "gpus"), index));
+}
+
+/* The report with the text of one element replaced. */
+static void read_changed(const char *report, const char *from, const char *to, const char *word,
+			 struct smi *smi)
+{
+	CLEANUP(buf) struct buf text = {0};
+	struct smi_said said = {.err = ""};
+	struct error error;
+
+	buf_add(&text, report, (size_t)(from - report));
+	buf_add_text(&text, word);
+	buf_add_text(&text, to);
+	said.out = buf_text(&text);
+	said.out_length = text.length;
+	expect_ok(smi_read(&said, smi, &error), &error);
+}
+
+/* N05, N01: whatever stands in any one element, the report is read, the other GPU stays as it was, and
+ * only three words make the GPU itself bad. */
+static void test_each_element_with_each_word(void **state)
+{
+	static const struct {
+		const char *word;
+		bool bad;
+	} words[] = {
+		{"N/A", false},
+		{"[N/A]", false},
+		{"Not Supported", false},
+		{"[Not Supported]", false},
+		{"Unknown Error", false},
+		{"[Unknown Error]", false},
+		{"[Insufficient Permissions]", false},
+		{"", false},
+		{"   ", false},
+		{"\t\n", false},
+		{"99999999999999999999", false},
+		{"-1", false},
+		{"ERR!",
+		 false}, /* of most elements; those that count are tested in smi_xml_test.c */
+		{"[GPU requires reset]", true},
+		{"GPU is lost", true},
+	};
+	struct report report;
+	CLEANUP(smi) struct smi whole = {0};
+	CLEANUP(buf) struct buf second = {0};
+	size_t elements = 0;
+	struct error error;
+
+	(void)state;
+	load_report("h100-535", &report);
+	expect_ok(smi_read(&report.said, &whole, &error), &error);
+	dump_gpu(&whole, 1, &second);
+	for (const char *at = strstr(report.said.out, "<gpu "); *at; at++) {
+		const char *end = at + 1 + strcspn(at + 1, "<>");
+
+		if (*at != '>' || strncmp(end, "</", 2) != 0 || end == at + 1)
+			continue; /* no leaf */
+		if (strstr(report.said.out, "00000000:43") < at)
+			break; /* the second GPU's */
+		if (strncmp(end, "</supported", 11) == 0 || strncmp(end, "</value", 7) == 0)
+			continue; /* not looked at */
+		elements++;
+		for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+			CLEANUP(smi) struct smi smi = {0};
+			CLEANUP(buf) struct buf other = {0};
+			const struct reading_gpu *gpu;
+
+			read_changed(report.said.out, at + 1, end, words[i].word, &smi);
+			assert_int_equal(smi.reading.gpus.count, 2);
+			dump_gpu(&smi, 1, &other);
+			assert_string_equal(buf_text(&other), buf_text(&second));
+			gpu = &smi.reading.gpus.items[0];
+			assert_true(gpu->row_remap <= HEALTH_REMAP_PENDING);
+			assert_true(gpu->ecc_uncorrectable >= 0);
+			if (words[i].bad)
+				assert_true(gpu->lost || gpu->needs_reset);
+			else
+				assert_false(gpu->lost);
+		}
+	}
+	assert_true(elements > 60);
+	free(report.text);
+}
+
 static void expect_failure(const char *out, const char *err, int exit_status, const char *what,
 			   const char *hint)
 {
@@ -368,6 +458,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reports_of_all_drivers),
 		cmocka_unit_test(test_a_lost_gpu_spoils_no_other),
+		cmocka_unit_test(test_each_element_with_each_word),
 		cmocka_unit_test(test_failures_say_what_to_do),
 		cmocka_unit_test(test_a_machine_without_gpus_is_one),
 		cmocka_unit_test(test_half_a_report_is_refused),
