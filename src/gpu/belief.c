@@ -7,9 +7,11 @@
 
 #define WRITE_AGAIN_MS 1000
 
-/* Outlives a file that is destroyed while a list is under way. */
+/* Of a list under way; outlives a file that is destroyed meanwhile. */
 struct ticket {
-	struct belief_file *file; /* NULL: gone */
+	struct loop *loop;
+	struct belief_file *file;  /* NULL: gone */
+	struct durable_steps last; /* what it left to be written then */
 };
 
 struct belief_file {
@@ -107,24 +109,28 @@ struct belief_file *belief_file_create(struct loop *loop, const char *folder, st
 	return file;
 }
 
-void belief_file_destroy(struct belief_file *file)
-{
-	if (!file)
-		return;
-	if (file->ticket)
-		file->ticket->file = NULL;
-	free(file->path);
-	free(file->marker);
-	free(file);
-}
-
 /* --- writing --- */
+
+static struct durable_steps steps_of(const struct belief_file *file)
+{
+	CLEANUP(tree) json_t *tree = belief_json(file->belief);
+	CLEANUP(buf) struct buf text = {0};
+	struct durable_steps steps = {0};
+
+	tree_dump_pretty(&text, tree);
+	durable_steps_replace(&steps, file->path, text.data, text.length, 0600);
+	return steps;
+}
 
 static void on_written(void *arg, size_t done_count UNUSED, const struct error *error)
 {
 	struct ticket *ticket = arg;
 	struct belief_file *file = ticket->file;
 
+	if (!file && ticket->last.count > 0) {
+		durable_submit(ticket->loop, &ticket->last, on_written, ticket);
+		return;
+	}
 	free(ticket);
 	if (!file)
 		return;
@@ -138,16 +144,18 @@ static void on_written(void *arg, size_t done_count UNUSED, const struct error *
 
 static void write_record(struct belief_file *file)
 {
-	CLEANUP(tree) json_t *tree = belief_json(file->belief);
-	CLEANUP(buf) struct buf text = {0};
-	struct durable_steps steps = {0};
+	struct durable_steps steps = steps_of(file);
 
-	tree_dump_pretty(&text, tree);
-	durable_steps_replace(&steps, file->path, text.data, text.length, 0600);
 	file->writing = file->belief->record;
 	file->ticket = mem_alloc(sizeof *file->ticket);
-	file->ticket->file = file;
+	*file->ticket = (struct ticket){.loop = file->loop, .file = file};
 	durable_submit(file->loop, &steps, on_written, file->ticket);
+}
+
+/* A doubt that has no marker yet must not be written over. */
+static bool may_write(const struct belief_file *file)
+{
+	return !file->belief->doubted || !durable_absent(file->marker);
 }
 
 /* The marker is gone: an operator removed it, or it could not be written. */
@@ -182,4 +190,20 @@ const char *belief_file_marker(const struct belief_file *file)
 const struct error *belief_file_error(const struct belief_file *file)
 {
 	return file->error.code == ERROR_NONE ? NULL : &file->error;
+}
+
+void belief_file_destroy(struct belief_file *file)
+{
+	if (!file)
+		return;
+	if (file->written != file->belief->record && !file->ticket && may_write(file))
+		write_record(file);
+	if (file->ticket) {
+		if (file->writing != file->belief->record && may_write(file))
+			file->ticket->last = steps_of(file);
+		file->ticket->file = NULL;
+	}
+	free(file->path);
+	free(file->marker);
+	free(file);
 }

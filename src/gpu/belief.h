@@ -21,7 +21,8 @@ struct belief_file;
 /* Reads the record of this boot into `belief`, which must be empty and outlive the file. */
 struct belief_file *belief_file_create(struct loop *loop, const char *folder,
 				       struct belief *belief);
-void belief_file_destroy(struct belief_file *file);
+void belief_file_destroy(
+	struct belief_file *file); /* what is left is written as the loop runs on */
 
 /* Writes what changed, and sees whether an operator removed the marker. True when that ended a doubt.
  */

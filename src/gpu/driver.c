@@ -22,7 +22,9 @@ struct driver {
 	bool by_smi;          /* this machine has no NVML */
 	struct error no_nvml; /* why */
 	struct mono asked;
-	bool ask_due, stale;
+	bool asking;  /* an answer is under way, of a moment that may be past */
+	bool ask_due; /* something happened since */
+	bool stale;
 	bool inside; /* a call of ours: who called finds out by itself */
 };
 
@@ -43,6 +45,7 @@ static void changed(struct driver *driver)
 static void ask(struct driver *driver)
 {
 	driver->ask_due = false;
+	driver->asking = true;
 	driver->asked = loop_now(driver->source.loop);
 	if (driver->by_smi)
 		smi_tool_ask(driver->smi);
@@ -50,14 +53,20 @@ static void ask(struct driver *driver)
 		child_ask(driver->child);
 }
 
-/* At once, if it wasn't just done. */
+/* Each pass; sooner if something happened, but not as often as things may happen. */
+static void ask_if_due(struct driver *driver)
+{
+	int64_t since = mono_until(driver->asked, loop_now(driver->source.loop));
+
+	if (since >= SOURCE_PASS_MS ||
+	    (driver->ask_due && !driver->asking && since >= ASK_AGAIN_MS))
+		ask(driver);
+}
+
 static void ask_soon(struct driver *driver)
 {
-	struct mono now = loop_now(driver->source.loop);
-
 	driver->ask_due = true;
-	if (mono_until(driver->asked, now) >= ASK_AGAIN_MS)
-		ask(driver);
+	ask_if_due(driver);
 }
 
 /* --- what the driver says --- */
@@ -93,6 +102,7 @@ static void on_reading(void *arg, struct reading *reading)
 	assert(reading->gpus.count <= INVENTORY_MAX_GPUS);
 	for (size_t i = 0; i < reading->gpus.count; i++)
 		numa[i] = read_numa(driver, reading->gpus.items[i].pci);
+	driver->asking = false;
 	follow_driver(driver);
 	belief_reading(&driver->belief, reading, numa);
 	source_put_reading(&driver->source, reading);
@@ -124,6 +134,7 @@ static void on_failure(struct driver *driver, const struct error *error, bool st
 {
 	struct error told = *error;
 
+	driver->asking = false;
 	if (stuck)
 		error_wrap(&told, "a process hangs in the driver and can't be killed");
 	belief_failure(&driver->belief, told.what);
@@ -229,15 +240,13 @@ static void tell(struct driver *driver)
 static bool look(struct source *source)
 {
 	struct driver *driver = driver_of(source);
-	int64_t since = mono_until(driver->asked, loop_now(source->loop));
 	bool another;
 
 	driver->inside = true;
 	follow_driver(driver);
 	if (driver->log)
 		klog_look(driver->log);
-	if (since >= SOURCE_PASS_MS || (driver->ask_due && since >= ASK_AGAIN_MS))
-		ask(driver);
+	ask_if_due(driver);
 	if (belief_file_look(driver->file))
 		driver->stale = true;
 	another = driver->stale;

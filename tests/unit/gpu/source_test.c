@@ -27,7 +27,7 @@ struct world {
 	int sequence; /* of the kernel's log */
 	bool (*until)(struct world *world);
 	struct mono since;
-	int64_t waited_ms;
+	int64_t waited_ms, told;
 	const char *causes[GPUS]; /* waited for; NULL: not known */
 };
 
@@ -359,7 +359,6 @@ static void test_over_a_restart(void **state)
 	wait_for(world, "", "", "", "");
 	log_line(world, "NVRM: Xid (PCI:0000:11:00): 79");
 	wait_for(world, "", "XID 79", "", "");
-	source_look(world->source); /* writes what changed */
 	stop(world);
 	loop_run(world->loop);
 	log_line(world, "NVRM: Xid (PCI:0000:12:00): 48");
@@ -461,6 +460,9 @@ static bool as_wanted_after_events(struct world *world)
 {
 	if (as_wanted(world))
 		return true;
+	if (world->waited_ms / 500 == world->told)
+		return false;
+	world->told = world->waited_ms / 500;
 	write_text(path_of(world, "scene.json.events"), O_APPEND,
 		   "145 00000000:10:00.0\n48 00000000:12:00.0\n");
 	return false;
@@ -479,6 +481,7 @@ static void test_xids_of_nvml(void **state)
 	assert_true(world->waited_ms < 1000); /* not at the next pass */
 	/* without the log nothing tells that 145 was harmless */
 	stop(world);
+	loop_run(world->loop);
 	world->options.kernel_log = "";
 	start(world);
 	wait_for(world, "", "XID 79", "XID 48", "");
