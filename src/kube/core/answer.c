@@ -200,6 +200,12 @@ void kube_answer_read(const struct kube_request *request, int status, int64_t re
 	*ret_answer = answer;
 }
 
+bool kube_answer_deleted(const struct kube_answer *answer)
+{
+	return answer->reason == KUBE_DONE || answer->reason == KUBE_NOT_FOUND ||
+	       answer->reason == KUBE_CONFLICT;
+}
+
 /* --- asking again --- */
 
 static struct kube_next again(const struct kube_try *outcome, int64_t delay_ms)

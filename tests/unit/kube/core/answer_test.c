@@ -94,6 +94,17 @@ static void test_an_eviction_that_a_budget_refuses(void **state UNUSED)
 	assert_int_equal(kube_try_decide(&outcome).step, KUBE_GIVE_UP);
 }
 
+static void test_deleted(void **state UNUSED)
+{
+	static const int STATUS[] = {200, 202, 404, 409, 403, 401, 429, 500};
+
+	for (size_t i = 0; i < ARRAY_SIZE(STATUS); i++) {
+		CLEANUP(kube_answer) struct kube_answer answer = read_answer(STATUS[i], 0, "{}");
+
+		assert_int_equal(kube_answer_deleted(&answer), i < 4);
+	}
+}
+
 static void test_long_words_are_cut(void **state UNUSED)
 {
 	char body[4096];
@@ -204,6 +215,7 @@ int main(void)
 		cmocka_unit_test(test_what_a_status_means),
 		cmocka_unit_test(test_an_object),
 		cmocka_unit_test(test_an_eviction_that_a_budget_refuses),
+		cmocka_unit_test(test_deleted),
 		cmocka_unit_test(test_long_words_are_cut),
 		cmocka_unit_test(test_how_long_to_wait),
 		cmocka_unit_test(test_every_outcome),

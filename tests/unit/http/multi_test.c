@@ -1,0 +1,206 @@
+#include "http/multi.h"
+
+#include "fake_server.h"
+#include "lib/test.h"
+#include "sys/clock.h"
+
+#include <stdio.h>
+
+static const struct http_identity NOBODY = {0};
+
+static struct outcome {
+	struct http_multi *multi;
+	int told;
+	enum http_way way;
+	int status;
+	int64_t retry_after_s;
+	char body[64];
+	struct error error;
+	bool destroy;
+} outcome;
+
+static struct loop *loop;
+
+static int setup(void **state UNUSED)
+{
+	loop = loop_create();
+	outcome = (struct outcome){.multi = http_multi_create(loop)};
+	return 0;
+}
+
+static int teardown(void **state UNUSED)
+{
+	http_multi_destroy(outcome.multi);
+	loop_destroy(loop);
+	return 0;
+}
+
+static void on_done(void *arg UNUSED, enum http_way way, struct http_answer *answer,
+		    const struct error *error)
+{
+	assert_true(!answer == (way != HTTP_ANSWERED) && !error == (way == HTTP_ANSWERED));
+	outcome.told++;
+	outcome.way = way;
+	if (answer) {
+		outcome.status = answer->status;
+		outcome.retry_after_s = answer->retry_after_s;
+		str_copy(outcome.body, sizeof outcome.body, buf_text(&answer->body));
+	} else {
+		outcome.error = *error;
+	}
+	if (outcome.destroy)
+		http_multi_destroy(TAKE(outcome.multi));
+}
+
+static struct http_call *start(const struct http_identity *identity, const char *method,
+			       const char *url, const char *body, int64_t timeout_ms)
+{
+	const struct http_request request = {
+		.method = method,
+		.url = url,
+		.body = body,
+		.body_length = body ? strlen(body) : 0,
+		.content_type = body ? "application/merge-patch+json" : NULL,
+		.max_answer = 16,
+		.timeout_ms = timeout_ms,
+	};
+
+	return http_multi_start(outcome.multi, identity, &request, on_done, NULL);
+}
+
+static void run(const struct http_identity *identity, const char *method, const char *url,
+		const char *body)
+{
+	outcome.told = 0;
+	start(identity, method, url, body, 0);
+	assert_int_equal(outcome.told, 0); /* never from inside */
+	loop_run(loop);
+	assert_int_equal(outcome.told, 1);
+}
+
+static void test_answers(void **state UNUSED)
+{
+	const struct fake_answer answers[] = {
+		{.status = 200, .body = "one"},
+		{.status = 429, .body = "two", .headers = "Retry-After: 7\r\n"},
+		{.status = 302, .body = "", .headers = "Location: http://127.0.0.1:1/\r\n"},
+		{.status = 200, .body = ""},
+	};
+	struct fake_server *server = fake_server_start(answers, 4);
+	const struct http_identity key = {.bearer = "tok"};
+
+	run(&key, "GET", fake_server_url(server), NULL);
+	assert_int_equal(outcome.status, 200);
+	assert_string_equal(outcome.body, "one");
+	run(&key, "PATCH", fake_server_url(server), "{}");
+	assert_int_equal(outcome.status, 429);
+	assert_int_equal(outcome.retry_after_s, 7);
+	run(&key, "GET", fake_server_url(server), NULL); /* a redirect is an answer */
+	assert_int_equal(outcome.status, 302);
+	run(&NOBODY, "DELETE", fake_server_url(server), NULL);
+	const char *seen = fake_server_finish(server);
+	assert_non_null(strstr(seen, "GET / HTTP/1.1\r\n"));
+	assert_non_null(strstr(seen, "\r\nAuthorization: Bearer tok\r\n"));
+	assert_non_null(strstr(seen, "\r\nContent-Type: application/merge-patch+json\r\n"));
+	const char *last = strstr(seen, "DELETE / HTTP/1.1\r\n");
+	assert_non_null(last);
+	assert_null(strstr(last, "Authorization"));
+	fake_server_destroy(server);
+}
+
+static void test_how_far_it_came(void **state UNUSED)
+{
+	const struct fake_answer cut = {.status = 200, .body = "cut off", .cut = true};
+	const struct fake_answer large = {.status = 200, .body = "seventeen bytes.."};
+	const struct fake_answer *all[] = {&cut, &large};
+	const enum http_way wanted[] = {HTTP_BROKEN, HTTP_HOPELESS};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct fake_server *server = fake_server_start(all[i], 1);
+
+		run(&NOBODY, "GET", fake_server_url(server), NULL);
+		assert_int_equal(outcome.way, wanted[i]);
+		fake_server_destroy(server);
+	}
+	assert_int_equal(outcome.error.code, ERROR_RESOURCES_EXHAUSTED);
+	run(&NOBODY, "POST", "http://127.0.0.1:1/", "{}");
+	assert_int_equal(outcome.way, HTTP_UNSENT);
+	assert_int_equal(outcome.error.code, ERROR_UNAVAILABLE);
+}
+
+static void test_what_never_leaves(void **state UNUSED)
+{
+	static const struct {
+		struct http_identity identity;
+		const char *url, *message;
+	} TABLE[] = {
+		{{.bearer = "s3cr3t"}, "http://192.0.2.1/", "unencrypted"},
+		{{.https_only = true}, "http://127.0.0.1/", "is not https"},
+		{{0}, "ftp://127.0.0.1/", "neither http nor https"},
+		{{0}, "nonsense://", "nonsense"},
+		{{0}, "https://user@127.0.0.1/", "user name"},
+		{{.server_name = "a b"}, "https://127.0.0.1:1/", "server name 'a b'"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(TABLE); i++) {
+		run(&TABLE[i].identity, "GET", TABLE[i].url, NULL);
+		assert_int_equal(outcome.way, HTTP_HOPELESS);
+		if (!strstr(outcome.error.what, TABLE[i].message))
+			fail_msg("\"%s\" lacks \"%s\"", outcome.error.what, TABLE[i].message);
+		assert_null(strstr(outcome.error.what, "s3cr3t"));
+	}
+}
+
+static void test_certificates_that_are_none(void **state UNUSED)
+{
+	const struct http_identity none = {.certificate_pem = "no", .key_pem = "PEM s3cr3t"};
+
+	run(&none, "GET", "https://127.0.0.1:1/", NULL);
+	/* Nobody listens there, or the pair can't be used: in either case nothing has left. */
+	assert_true(outcome.way == HTTP_CREDENTIALS || outcome.way == HTTP_UNSENT);
+	assert_null(strstr(outcome.error.what, "s3cr3t"));
+}
+
+static void test_time_runs_out(void **state UNUSED)
+{
+	const struct fake_answer slow = {.status = 200, .body = "late", .delay_ms = 400};
+	struct fake_server *server = fake_server_start(&slow, 1);
+	struct mono begun = clock_mono();
+
+	start(&NOBODY, "GET", fake_server_url(server), NULL, 100);
+	loop_run(loop);
+	assert_int_equal(outcome.way, HTTP_BROKEN);
+	assert_in_range(mono_until(begun, clock_mono()), 100, 350);
+	fake_server_destroy(server);
+}
+
+static void test_ends_at_any_moment(void **state UNUSED)
+{
+	const struct fake_answer slow = {.status = 200, .body = "late", .delay_ms = 50};
+	struct fake_server *server = fake_server_start(&slow, 1);
+
+	http_call_cancel(start(&NOBODY, "GET", fake_server_url(server), NULL, 0));
+	http_call_cancel(start(&NOBODY, "GET", "bad", NULL, 0));
+	loop_run(loop);
+	assert_int_equal(outcome.told, 0);
+	outcome.destroy = true;
+	for (int i = 0; i < HTTP_MULTI_CONNECTIONS + 2; i++)
+		start(&NOBODY, "GET", fake_server_url(server), NULL, 0);
+	loop_run(loop);
+	assert_int_equal(outcome.told, 1); /* the first one's callback ended the others */
+	assert_null(outcome.multi);
+	fake_server_destroy(server);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_answers),           TEST(test_how_far_it_came),
+		TEST(test_what_never_leaves), TEST(test_certificates_that_are_none),
+		TEST(test_time_runs_out),     TEST(test_ends_at_any_moment),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
