@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define DEADLINE_MS 300
-#define DEATH_MS    100
+#define LONG_MS  20000 /* no test waits for it */
+#define SHORT_MS 300   /* for what hangs */
+#define DEATH_MS 100
 
 /* gpu/smi.c is built into this test with its proc_signal() renamed to this: what is stuck in the
  * kernel survives SIGKILL. */
@@ -65,10 +66,10 @@ static void on_failure(void *arg UNUSED, const struct error *error, bool stuck)
 	loop_stop(loop);
 }
 
-static struct smi_tool *make_tool(const char *program, const char *root)
+static struct smi_tool *make_tool(const char *program, const char *root, int64_t deadline_ms)
 {
 	const struct smi_tool_options options = {
-		.program = program, .root = root, .deadline_ms = DEADLINE_MS, .death_ms = DEATH_MS};
+		.program = program, .root = root, .deadline_ms = deadline_ms, .death_ms = DEATH_MS};
 	const struct smi_tool_handlers handlers = {on_reading, on_failure};
 
 	return smi_tool_create(loop, &options, &handlers, NULL);
@@ -134,7 +135,7 @@ static void wait_ms(int64_t ms)
 
 static void test_it_is_asked_and_answers(void **state)
 {
-	struct smi_tool *tool = make_tool(FAKE_SMI, NULL);
+	struct smi_tool *tool = make_tool(FAKE_SMI, NULL, LONG_MS);
 
 	set_scene(state, ONE_GPU, "");
 	for (int i = 1; i <= 3; i++) {
@@ -156,9 +157,8 @@ static void test_failures_end_by_themselves(void **state)
 		{", \"init\": \"LIB_RM_VERSION_MISMATCH\"", "version mismatch"},
 		{", \"init\": \"UNKNOWN\"", "Unknown Error"},
 		{", \"init\": \"DRIVER_NOT_LOADED\"", "couldn't communicate"},
-		{", \"hang\": [\"nvmlDeviceGetPowerUsage\"]", "did not answer within 300 ms"},
 	};
-	struct smi_tool *tool = make_tool(FAKE_SMI, NULL);
+	struct smi_tool *tool = make_tool(FAKE_SMI, NULL, LONG_MS);
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		set_scene(state, ONE_GPU, rows[i].more);
@@ -168,12 +168,40 @@ static void test_failures_end_by_themselves(void **state)
 			fail_msg("'%s' lacks '%s'", heard.error.what, rows[i].what);
 		assert_true(*heard.error.hint);
 		set_scene(state, ONE_GPU, "");
-		for (int tries = 0; heard.readings == (int)i && tries < 100; tries++) {
-			smi_tool_ask(tool); /* the one that was killed may not be dead yet */
-			wait_ms(5);
-		}
+		ask(tool);
 		assert_int_equal(heard.readings, (int)i + 1);
 	}
+	assert_int_equal(heard.stuck, 0);
+	smi_tool_destroy(tool);
+}
+
+/* Asks until there is an answer: the one that was killed may not be dead yet. */
+static void ask_until_it_answers(struct smi_tool *tool)
+{
+	for (int tries = 0; heard.readings == 0 && tries < 2000; tries++) {
+		smi_tool_ask(tool);
+		wait_ms(5);
+	}
+	assert_int_equal(heard.readings, 1);
+}
+
+static void test_one_that_hangs_is_killed(void **state)
+{
+	struct smi_tool *tool = make_tool(FAKE_SMI, NULL, SHORT_MS);
+	pid_t hung;
+
+	set_scene(state, ONE_GPU, ", \"hang\": [\"nvmlDeviceGetPowerUsage\"]");
+	smi_tool_ask(tool);
+	wait_ms(20);
+	hung = smi_tool_pid(tool);
+	assert_true(hung > 0);
+	loop_run(loop);
+	assert_int_equal(heard.failures, 1);
+	assert_non_null(strstr(heard.error.what, "did not answer within 300 ms"));
+	assert_non_null(strstr(heard.error.hint, "driver hangs"));
+	set_scene(state, ONE_GPU, "");
+	ask_until_it_answers(tool);
+	assert_int_equal(kill(hung, 0), -1);
 	assert_int_equal(heard.stuck, 0);
 	smi_tool_destroy(tool);
 }
@@ -181,7 +209,7 @@ static void test_failures_end_by_themselves(void **state)
 /* One that can't be killed is left alone, with no second beside it, until it ends. */
 static void test_a_stuck_one_stays_alone(void **state)
 {
-	struct smi_tool *tool = make_tool(FAKE_SMI, NULL);
+	struct smi_tool *tool = make_tool(FAKE_SMI, NULL, SHORT_MS);
 	pid_t stuck;
 
 	set_scene(state, ONE_GPU, ", \"hang\": [\"nvmlDeviceGetName\"]");
@@ -202,12 +230,7 @@ static void test_a_stuck_one_stays_alone(void **state)
 	assert_int_equal(kill(stuck, 0), 0);
 	is_unkillable = false;
 	set_scene(state, ONE_GPU, "");
-	for (int tries = 0; heard.readings == 0 && tries < 500; tries++) {
-		smi_tool_ask(tool);
-		wait_ms(5);
-	}
-	assert_int_equal(heard.readings, 1);
-	assert_int_equal(heard.failures, 2);
+	ask_until_it_answers(tool);
 	smi_tool_destroy(tool);
 }
 
@@ -220,7 +243,7 @@ static const struct reading_mig *first_mig(void)
 
 static void test_parts_are_complete_and_of_one_moment(void **state)
 {
-	struct smi_tool *tool = make_tool(FAKE_SMI, NULL);
+	struct smi_tool *tool = make_tool(FAKE_SMI, NULL, LONG_MS);
 
 	set_scene(state, TWO_PARTS("a", "1g.10gb", "3"), "");
 	ask(tool);
@@ -248,7 +271,7 @@ static void test_parts_that_never_rest_are_a_failure(void **state)
 {
 	struct smi_tool *tool = make_tool(
 		put_script(state, "case $1 in -q) echo '" SCRIPT_GPU "';; -L) echo $$;; esac"),
-		NULL);
+		NULL, LONG_MS);
 
 	ask(tool);
 	assert_int_equal(heard.failures, 1);
@@ -260,17 +283,19 @@ static void test_what_a_script_can_do_wrong(void **state)
 {
 	static const struct {
 		const char *lines, *what;
+		int64_t deadline_ms;
 	} rows[] = {
-		{"exec yes", "more than 8 MiB"},
-		{"kill -9 $$", "killed"},
-		{"exit 3", "status 3"},
-		{"echo '<nvidia_smi_log>'", "no element found"},
-		{"exec sleep 5", "did not answer"},
-		{"trap '' TERM; while :; do :; done", "did not answer"},
+		{"exec yes", "more than 8 MiB", LONG_MS},
+		{"kill -9 $$", "killed", LONG_MS},
+		{"exit 3", "status 3", LONG_MS},
+		{"echo '<nvidia_smi_log>'", "no element found", LONG_MS},
+		{"exec sleep 5", "did not answer", SHORT_MS},
+		{"trap '' TERM; while :; do :; done", "did not answer", SHORT_MS},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct smi_tool *tool = make_tool(put_script(state, rows[i].lines), NULL);
+		struct smi_tool *tool =
+			make_tool(put_script(state, rows[i].lines), NULL, rows[i].deadline_ms);
 
 		ask(tool);
 		assert_int_equal(heard.failures, (int)i + 1);
@@ -296,7 +321,7 @@ static void test_what_goes_well_all_the_same(void **state)
 		struct smi_tool *tool;
 
 		buf_printf(&lines, "[ $1 = -q ] || exit 0\n%s", rows[i]);
-		tool = make_tool(put_script(state, buf_text(&lines)), NULL);
+		tool = make_tool(put_script(state, buf_text(&lines)), NULL, LONG_MS);
 		ask(tool);
 		assert_int_equal(heard.readings, (int)i + 1);
 		smi_tool_destroy(tool);
@@ -305,7 +330,7 @@ static void test_what_goes_well_all_the_same(void **state)
 
 static void test_it_is_found_where_drivers_have_it(void **state)
 {
-	struct smi_tool *tool = make_tool(NULL, *state);
+	struct smi_tool *tool = make_tool(NULL, *state, LONG_MS);
 
 	ask(tool);
 	assert_string_equal(error_code_name(heard.error.code), "NOT_FOUND");
@@ -318,7 +343,7 @@ static void test_it_is_found_where_drivers_have_it(void **state)
 	assert_non_null(strstr(heard.error.what, "start '/opt/bin/nvidia-smi'"));
 	assert_int_equal(heard.failures, 2);
 	smi_tool_destroy(tool);
-	tool = make_tool("/nowhere/nvidia-smi", NULL);
+	tool = make_tool("/nowhere/nvidia-smi", NULL, LONG_MS);
 	ask(tool);
 	assert_non_null(strstr(heard.error.what, "no program '/nowhere/nvidia-smi'"));
 	smi_tool_destroy(tool);
@@ -328,7 +353,7 @@ static void test_it_can_be_dropped_at_any_moment(void **state)
 {
 	set_scene(state, ONE_GPU, ", \"hang\": [\"nvmlDeviceGetName\"]");
 	for (int i = 0; i < 3; i++) {
-		struct smi_tool *tool = make_tool(FAKE_SMI, NULL);
+		struct smi_tool *tool = make_tool(FAKE_SMI, NULL, LONG_MS);
 		pid_t pid = 0;
 
 		if (i > 0)
@@ -350,6 +375,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_it_is_asked_and_answers, make, drop),
 		cmocka_unit_test_setup_teardown(test_failures_end_by_themselves, make, drop),
+		cmocka_unit_test_setup_teardown(test_one_that_hangs_is_killed, make, drop),
 		cmocka_unit_test_setup_teardown(test_a_stuck_one_stays_alone, make, drop),
 		cmocka_unit_test_setup_teardown(test_parts_are_complete_and_of_one_moment, make,
 						drop),
