@@ -176,9 +176,7 @@ static bool take_error(struct child *child, const json_t *object, struct error *
 	if (*hint)
 		error_hint(&said, "%s", hint);
 	(void)error_code_parse(code, &said.code); /* a newer one is unavailable to us */
-	tell(child, &said, false);
-	loop_timer_stop(child->deadline);
-	loop_timer_start(child->death, child->options.death_ms);
+	end(child, &said);
 	return true;
 }
 

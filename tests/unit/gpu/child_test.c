@@ -317,7 +317,6 @@ static void test_killed_at_any_time(void **state UNUSED)
 	assert_int_equal(world.stuck, 0);
 }
 
-/* proves: DP-14 */
 static void test_a_driver_that_fails_is_tried_again(void **state UNUSED)
 {
 	static const struct {
@@ -398,19 +397,23 @@ static void test_what_is_no_answer_is_a_failure(void **state UNUSED)
 	static const struct {
 		const char *script, *what;
 	} cases[] = {
-		{"printf '\\377\\377\\377\\377' >&0; sleep 9", "more than 1048576"},
-		{"printf '\\000\\000\\000\\004null' >&0; sleep 9", "understand"},
-		{"printf '\\000\\000\\000\\002[]' >&0; sleep 9", "no object"},
-		{"printf '\\000\\000\\000\\002{}' >&0; sleep 9", "of no kind"},
-		{"printf '\\000\\000\\000\\020{\"reading\":null} ' >&0; sleep 9", "understand"},
-		{"printf '\\000\\000\\000\\016{\"reading\":{}}' >&0; sleep 9", "gpus"},
-		{"printf '\\000\\000\\000\\012{\"xid\":{}}' >&0; sleep 9", "xid"},
-		{"printf '\\000\\000\\000\\013{\"error\":1}' >&0; sleep 9", "error"},
+		{"printf '\\377\\377\\377\\377' >&0; exec sleep 9", "more than 1048576"},
+		{"printf '\\000\\000\\000\\004null' >&0; exec sleep 9", "understand"},
+		{"printf '\\000\\000\\000\\002[]' >&0; exec sleep 9", "no object"},
+		{"printf '\\000\\000\\000\\002{}' >&0; exec sleep 9", "of no kind"},
+		{"printf '\\000\\000\\000\\020{\"reading\":null} ' >&0; exec sleep 9",
+		 "understand"},
+		{"printf '\\000\\000\\000\\016{\"reading\":{}}' >&0; exec sleep 9", "gpus"},
+		{"printf '\\000\\000\\000\\012{\"xid\":{}}' >&0; exec sleep 9", "xid"},
+		{"printf '\\000\\000\\000\\013{\"error\":1}' >&0; exec sleep 9", "error"},
 		{"printf '\\000\\000\\000\\377{\"reading\":{' >&0; exit 7", "status 7"},
-		{"exec 0>&-; sleep 9", "signal 9"},
+		{"printf '\\000\\000\\000\\043{\"error\":\"no\",\"code\":\"UNAVAILABLE\"}' >&0; "
+		 "sleep 9",
+		 "no"}, /* and doesn't end by itself */
+		{"exec 0>&-; exec sleep 9", "signal 9"},
 		{"printf '\\000\\000' >&0; kill -SEGV $$", "signal 11"},
-		{"sleep 9 & exit 5", "status 5"}, /* the socket stays open elsewhere */
-		{"sleep 9", "did not answer"},
+		{"sleep 1 & exit 5", "status 5"}, /* the socket stays open elsewhere */
+		{"exec sleep 9", "did not answer"},
 		{"while printf '\\000\\000\\000\\015{\"look\":\"no\"}' >&0; do :; done",
 		 "did not answer"},
 	};
