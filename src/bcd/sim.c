@@ -168,6 +168,7 @@ const struct verb SIM_VERB = {
 		"  recovery=reset|reboot|drain: none or 0\n"
 		"  lost=true  hang=true: false, none or 0 (1 and yes are true)\n"
 		"  numa=1  slots=4: none\n"
+		"  temperature_c=70  gpu_util_percent=97, as metrics show: none\n"
 		"One that is wrong leaves all as it was.\n\n"
 		"Example:\n  bcd sim init 8xH100 --out gpus.toml\n  bcd sim set 0 xid=79\n"
 		"  bcd sim set 0 xid=none\n  bcd sim set 6 mig=3g.40gb@0,1g.10gb@4\n",

@@ -23,9 +23,14 @@ static void begin(struct exposition *out)
 static void add_name(struct exposition *out, const char *suffix, const char *labels)
 {
 	begin(out);
-	buf_printf(out->text, "%s%s%s", out->prefix, out->name, suffix);
-	if (labels && *labels)
-		buf_printf(out->text, "{%s}", labels);
+	buf_add_text(out->text, out->prefix);
+	buf_add_text(out->text, out->name);
+	buf_add_text(out->text, suffix);
+	if (labels && *labels) {
+		buf_add_char(out->text, '{');
+		buf_add_text(out->text, labels);
+		buf_add_char(out->text, '}');
+	}
 	buf_add_char(out->text, ' ');
 }
 
