@@ -408,7 +408,7 @@ static void test_what_is_no_answer_is_a_failure(void **state UNUSED)
 		{"printf '\\000\\000\\000\\013{\"error\":1}' >&0; exec sleep 9", "error"},
 		{"printf '\\000\\000\\000\\377{\"reading\":{' >&0; exit 7", "status 7"},
 		{"printf '\\000\\000\\000\\043{\"error\":\"no\",\"code\":\"UNAVAILABLE\"}' >&0; "
-		 "sleep 9",
+		 "exec sleep 9",
 		 "no"}, /* and doesn't end by itself */
 		{"exec 0>&-; exec sleep 9", "signal 9"},
 		{"printf '\\000\\000' >&0; kill -SEGV $$", "signal 11"},
