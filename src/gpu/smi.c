@@ -201,7 +201,8 @@ static void on_deadline(void *arg)
 
 	error_set(&error, ERROR_UNAVAILABLE, "nvidia-smi did not answer within %lld ms",
 		  (long long)tool->options.deadline_ms);
-	error_hint(&error, "The driver hangs: see the kernel's log.");
+	error_hint(&error, "The driver hangs: see the kernel's log. Without persistence mode "
+			   "(nvidia-smi -pm 1) it may just be slow.");
 	end(tool, &error);
 }
 
