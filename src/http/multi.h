@@ -1,11 +1,12 @@
 /*
- * multi: HTTPS requests on the loop, several at a time, none of which blocks it: for bcd, whose one
- * thread must keep its turn while a server is slow. Simulated with the other effects.
+ * multi: HTTPS requests on the loop, several at a time, none of which blocks it: for bcd, whose
+ * one thread must keep its turn while a server is slow. Simulated with the other effects.
  *
  * Owns      the same rule of what may leave as client.h, connections that are kept for the next
  *           request of the same identity, and their bounds.
- * Identity  comes with each request as texts: a connection is used again only by a request with the
- *           same certificate, key, authorities and server name, so new ones need no word to anybody.
+ * Identity  comes with each request as texts: a connection is used again only by a request with
+ *           the same certificate, key, authorities and server name, so new ones need no word to
+ *           anybody.
  * Redirects are not followed: a 3xx is an answer.
  * Errors    as client.h; and INVALID_CONFIG for a certificate and key that don't fit each other.
  * Secrets   keys and tokens are in no message.
@@ -34,7 +35,7 @@ struct http_identity {
 		*server_name; /* that the server's certificate is for, instead of the URL's host */
 	const char *proxy;    /* URL; NULL: as the environment says */
 	bool https_only;
-	bool fresh; /* on a new connection: the old ones may be known to the server by an old identity */
+	bool fresh; /* on a new connection: the server may know the old ones by an old identity */
 };
 
 /* How far a request came, for who decides whether to try again. */
@@ -42,7 +43,7 @@ enum http_way {
 	HTTP_ANSWERED,
 	HTTP_UNSENT,      /* nothing of it has left: trying again can't do it twice */
 	HTTP_BROKEN,      /* no answer; the server may have carried it out */
-	HTTP_CREDENTIALS, /* our certificate and key can't be used, or don't fit; nothing has left */
+	HTTP_CREDENTIALS, /* our certificate and key can't be used together; nothing has left */
 	HTTP_HOPELESS,    /* URL, proxy, trust or bound: the next try ends in the same way */
 };
 

@@ -36,6 +36,13 @@ struct kube_client {
 	bool *gone; /* set while callbacks run: destroyed by one of them */
 };
 
+/* A call of this priority is sent while fewer are under way. */
+static const size_t PLACES[] = {
+	[KUBE_URGENT] = KUBE_IN_FLIGHT,
+	[KUBE_NORMAL] = KUBE_IN_FLIGHT - 2,
+	[KUBE_LATER] = 3,
+};
+
 static void set_state(struct kube_call *call, enum state state)
 {
 	struct kube_client *kube = call->kube;
@@ -232,7 +239,7 @@ static void pump(void *arg)
 	while ((call = next_ended(kube)))
 		if (!tell(kube, call))
 			return;
-	while (kube->flying < KUBE_IN_FLIGHT && (call = next_waiting(kube)))
+	while ((call = next_waiting(kube)) && kube->flying < PLACES[call->options.priority])
 		try_start(call);
 }
 

@@ -2,18 +2,20 @@
  * client: calls to a Kubernetes API server from the loop, which none of them holds up.
  *
  * Owns      queue, retries and deadlines. A call is sent with the credentials of that moment
- *           (credentials.h) and tried again as kube/core/answer.h decides: after 401 once with what
- *           the files say now, on a new connection; after 429 and 5xx when the server says so; after a
- *           broken connection only what is repeatable; with growing, jittered pauses, KUBE_TRIES times
- *           at most and never past its deadline.
- * Order     KUBE_URGENT calls go before the others; KUBE_IN_FLIGHT are under way at a time, each with
- *           KUBE_TRY_MS for one try, KUBE_WAITING wait. One that pauses before its next try holds
+ *           (credentials.h) and tried again as kube/core/answer.h decides: after 401 once with
+ *           what the files say now, on a new connection; after 429 and 5xx when the server says
+ *           so; after a broken connection only what is repeatable; with growing, jittered pauses,
+ *           KUBE_TRIES times at most and never past its deadline.
+ * Order     the urgent go first, and some of the KUBE_IN_FLIGHT places are only theirs, so that a
+ *           slow API server's slow answers to others don't keep them waiting. A try has
+ *           KUBE_TRY_MS; KUBE_WAITING calls may wait; one that pauses before its next try holds
  *           nobody's place.
- * Answers   come through the callback, exactly once, from a turn's deferred functions and never from
- *           inside kube_send(). An answer over KUBE_MAX_ANSWER bytes is an error.
+ * Answers   come through the callback, exactly once, from a turn's deferred functions and never
+ *           from inside kube_send(). An answer over KUBE_MAX_ANSWER bytes is an error.
  * Secrets   are in no message.
  * Threads   the loop's.
  * Source    Kubernetes API concepts; checked with 1.37.2 by tests/peer/kube.
+ * Tests     tests/unit/kube/client_test.c (a scripted server), tests/peer/kube (a real one)
  */
 #pragma once
 
@@ -35,8 +37,8 @@ void kube_client_destroy(struct kube_client *kube);
 
 enum kube_priority {
 	KUBE_URGENT, /* what frees a GPU, or answers the kubelet */
-	KUBE_NORMAL,
-	KUBE_LATER, /* what is only told: Events */
+	KUBE_NORMAL, /* of all places but two */
+	KUBE_LATER,  /* what is only told, such as Events; of three */
 };
 
 struct kube_call_options {

@@ -1,16 +1,18 @@
 /*
  * credentials: the kubeconfig and the files it names, as they are at this moment.
  *
- * Everything is read when a request is about to leave, so a rotated certificate or token is used by
- * the next one and nobody has to watch the files: the kubelet swaps a link
+ * Everything is read when a request is about to leave, so a rotated certificate or token is used
+ * by the next one and nobody has to watch the files: the kubelet swaps a link
  * (/var/lib/kubelet/pki/kubelet-client-current.pem) at any time. A certificate and key in one file
  * are read in one go. Two files may be caught between the one's change and the other's: then they
  * don't fit, the connection isn't made, and the caller tries again. The kubeconfig itself is
  * parsed again only when one of its files has changed.
  *
- * Errors    INVALID_CONFIG or what durable_read() says of a file; "a kubeconfig is not there" is NOT_FOUND.
+ * Errors    INVALID_CONFIG or what durable_read() says of a file; "a kubeconfig is not there" is
+ *           NOT_FOUND.
  * Secrets   are overwritten when freed.
  * Threads   the loop's. Reads small local files.
+ * Tests     tests/unit/kube/client_test.c (a scripted server), tests/peer/kube (a real one)
  */
 #pragma once
 

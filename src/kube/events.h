@@ -1,10 +1,11 @@
 /*
  * events: tells Kubernetes what bcd did to a pod or node, so that `kubectl describe` shows it.
  *
- * Nobody waits for an Event and nothing depends on one: it is sent with the lowest priority, one that
- * fails is forgotten, and the next of its kind is made anew. What is worth sending and how often is
- * kube/core/event.h's.
+ * Nobody waits for an Event and nothing depends on one: it is sent with the lowest priority, one
+ * that fails is forgotten, and the next of its kind is made anew. What is worth sending and how
+ * often is kube/core/event.h's.
  * Threads   the loop's.
+ * Tests     tests/unit/kube/client_test.c (a scripted server), tests/peer/kube (a real one)
  */
 #pragma once
 

@@ -2,12 +2,13 @@
  * answer: what an API server's answer means, and whether to ask again.
  *
  * Pure.
- * Errors    a failure's message is "SUBJECT: the API server says STATUS REASON: its message", cleaned
- *           and cut; the hint says what to do.
+ * Errors    a failure's message is "SUBJECT: the API server says STATUS REASON: its message",
+ *           cleaned and cut; the hint says what to do.
  * 403       for a node stands for "absent" and for "the authorizer is behind", too (checked on
- *           1.37.2): GET, PATCH and DELETE of an absent slice or claim are answered so. Whoever must
- *           tell them apart lists.
+ *           1.37.2): GET, PATCH and DELETE of an absent slice or claim are answered so. Whoever
+ *           must tell them apart lists.
  * Source    metav1.Status; API concepts, "HTTP status codes"; 1.34 to 1.37.
+ * Tests     tests/unit/kube/core/answer_test.c, fuzz/kubeanswer_fuzz.c, tests/peer/kube
  */
 #pragma once
 
@@ -46,7 +47,7 @@ struct kube_answer {
 	int64_t retry_after_s;         /* 0: not said */
 	json_t *body;                  /* the object of KUBE_DONE; NULL else */
 	char causes[KUBE_CAUSES_SIZE]; /* the messages of the Status's causes, "; " between */
-	bool unknown; /* of KUBE_UNREACHED: it was sent and may have been carried out all the same */
+	bool unknown;       /* of KUBE_UNREACHED: it was sent and may have been carried out */
 	struct error error; /* of all but KUBE_DONE */
 };
 void kube_answer_deinit(struct kube_answer *answer);
@@ -60,8 +61,8 @@ static inline void kube_answer_cleanup(struct kube_answer *answer)
 void kube_answer_read(const struct kube_request *request, int status, int64_t retry_after_s,
 		      const void *body, size_t length, struct kube_answer *ret_answer);
 
-/* Of a deletion with a UID precondition: that object is deleted or on its way (REL-51). A node is told 403 of
- * a newcomer of the same name on another node: whoever gets that lists this node's pods. */
+/* Of a deletion with a UID precondition: that object is deleted or on its way (REL-51). A node is
+ * told 403 of a newcomer of the same name on another node: whoever gets that lists its own pods. */
 bool kube_answer_deleted(const struct kube_answer *answer);
 
 /* --- asking again --- */
@@ -71,7 +72,7 @@ enum kube_way {
 	KUBE_WAY_ANSWERED,
 	KUBE_WAY_UNSENT,      /* nothing of it has left */
 	KUBE_WAY_BROKEN,      /* it may have been carried out */
-	KUBE_WAY_CREDENTIALS, /* the files of certificate and key don't fit (they are being changed) */
+	KUBE_WAY_CREDENTIALS, /* certificate and key don't fit: their files are being changed */
 	KUBE_WAY_HOPELESS,    /* the next try ends in the same way */
 };
 

@@ -3,8 +3,8 @@
 #include "text/base64.h"
 #include "text/yaml.h"
 
-/* What is merged: {"clusters": {NAME: {…}}, "users": …, "contexts": …, "current-context": TEXT}, with
- * paths made absolute and *-data decoded. */
+/* What is merged: {"clusters": {NAME: {…}}, "users": …, "contexts": …, "current-context": TEXT},
+ * with paths made absolute and *-data decoded. */
 struct kube_config {
 	json_t *merged;
 };

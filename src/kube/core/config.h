@@ -1,17 +1,21 @@
 /*
- * config: kubeconfig files as kubectl reads them, merged, and what one context of them gives access to.
+ * config: kubeconfig files as kubectl reads them, merged, and what one context of them gives
+ * access to.
  *
- * Owns      the rules: several files are one, in which the first to name a thing wins, whole; relative
- *           paths belong to the file's folder; *-data wins over the file beside it; tokenFile over
- *           token; unknown fields don't count, a known one of the wrong type refuses the file.
- * Stricter  than kubectl, since nobody sits beside bcd: https only, never insecure-skip-tls-verify, no
- *           passwords, no auth-provider, no impersonation; YAML 1.2 booleans, unique keys, no
- *           aliases (text/yaml.h). exec plugins are refused too: their programs run for a person.
+ * Owns      the rules: several files are one, in which the first to name a thing wins, whole;
+ *           relative paths belong to the file's folder; *-data wins over the file beside it;
+ *           tokenFile over token; unknown fields don't count, a known one of the wrong type
+ *           refuses the file.
+ * Stricter  than kubectl, since nobody sits beside bcd: https only, never
+ *           insecure-skip-tls-verify, no passwords, no auth-provider, no impersonation; YAML 1.2
+ *           booleans, unique keys, no aliases (text/yaml.h). exec plugins are refused too: their
+ *           programs run for a person.
  * Errors    INVALID_CONFIG, naming file and field, never a value of a user.
  * Secrets   what a kube_access holds is overwritten when it is freed.
  * Source    kubeconfig (v1) of Kubernetes 1.37, k8s.io/client-go/tools/clientcmd; the peer test
  *           tests/peer/kube compares with kubectl.
  * Pure.
+ * Tests     tests/unit/kube/core/config_test.c, fuzz/kubeconfig_fuzz.c, tests/peer/kube
  */
 #pragma once
 
@@ -43,7 +47,7 @@ struct kube_source {
 	char *path; /* absolute */
 };
 
-/* One cluster and who we are there. Owned; `{0}` is empty. NULL where the kubeconfig says nothing. */
+/* One cluster and who we are there. Owned; `{0}` is empty. NULL: the kubeconfig says nothing. */
 struct kube_access {
 	char *context; /* "in-cluster" without a kubeconfig */
 	char *server;  /* "https://HOST[:PORT][/PATH]", no '/' at the end */

@@ -2,15 +2,17 @@
  * event: Kubernetes Events (core v1) of what bcd does to somebody's pod or node, and which of many
  * equal ones are worth a call.
  *
- * Owns      the memory of what was told lately: the first of a kind makes an Event, its repetitions
- *           raise that Event's count, told no more often than KUBE_EVENT_PAUSE_MS; after
- *           KUBE_EVENT_FORGET_MS without one the next makes a new Event.
- * Bounds    KUBE_EVENT_MEMORY kinds are remembered (the longest unused goes), at most KUBE_EVENT_BURST
- *           calls at once and one in KUBE_EVENT_REFILL_MS from then on.
+ * Owns      the memory of what was told lately: the first of a kind makes an Event, its
+ *           repetitions raise that Event's count, told no more often than KUBE_EVENT_PAUSE_MS;
+ *           after KUBE_EVENT_FORGET_MS without one the next makes a new Event.
+ * Bounds    KUBE_EVENT_MEMORY kinds are remembered (the longest unused goes), at most
+ *           KUBE_EVENT_BURST calls at once and one in KUBE_EVENT_REFILL_MS from then on.
  * Pure      times are arguments. kube/events.h sends.
- * Source    v1.Event. Not events.k8s.io: a node may write there only in newer versions (1.34.4 answers
- *           403, 1.37.2 allows it), and both are the same objects. Reason and action are words in
- *           CamelCase; the note is at most 1024 bytes, as Kubernetes' own components keep it.
+ * Source    v1.Event. Not events.k8s.io: a node may write there only in newer versions (1.34.4
+ *           answers 403, 1.37.2 allows it), and both are the same objects. Reason and action are
+ *           words in CamelCase; the note is at most 1024 bytes, as Kubernetes' own components keep
+ *           it.
+ * Tests     tests/unit/kube/core/event_test.c, tests/peer/kube
  */
 #pragma once
 
@@ -28,9 +30,8 @@
 /* What has happened, to whom. Texts are borrowed. */
 struct kube_event {
 	struct kube_ref regarding;
-	const char
-		*uid; /* of that object; "" if unknown: then `kubectl describe` may not show it */
-	bool warning; /* else Normal */
+	const char *uid;    /* of that object; "" if unknown */
+	bool warning;       /* else Normal */
 	const char *reason; /* why, for machines: "DeviceReleased" */
 	const char *action; /* what was done: "Delete" */
 	const char *note;   /* for people; cut at KUBE_EVENT_NOTE_MAX */

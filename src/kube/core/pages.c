@@ -38,7 +38,7 @@ static bool take_items(struct kube_pages *pages, json_t *items, struct error *er
 	return true;
 }
 
-/* The token of the next page; "" at the end. Never the one we came with, or we would go in a circle. */
+/* The token of the next page; "" at the end. Never the one we came with: that would be a circle. */
 static bool take_token(struct kube_pages *pages, const char *token, struct error *error)
 {
 	if (pages->continue_token && str_equal(token, pages->continue_token))

@@ -1,11 +1,12 @@
 /*
  * pages: a list that comes in pages, as one.
  *
- * Owns      what a page means: an empty page with a continue token is not the end; a token that has
- *           run out (410) on a later page starts the list again, since going on would mix two states
- *           of the world; that and everything else is bounded.
+ * Owns      what a page means: an empty page with a continue token is not the end; a token that
+ *           has run out (410) on a later page starts the list again, since going on would mix two
+ *           states of the world; that and everything else is bounded.
  * Pure      the shell sends kube_list() with `continue_token` until the step is KUBE_PAGES_DONE.
  * Source    API concepts, "Retrieving large results sets in chunks".
+ * Tests     tests/unit/kube/core/pages_test.c, fuzz/kubeanswer_fuzz.c, tests/peer/kube
  */
 #pragma once
 
@@ -34,7 +35,7 @@ enum kube_pages_step {
 	KUBE_PAGES_FAILED,
 };
 
-/* Takes one page's answer; its items are moved out. FAILED sets *error: the answer's, or that a bound
- * was passed (RESOURCES_EXHAUSTED) or the answer is no list (INTERNAL). */
+/* Takes one page's answer; its items are moved out. FAILED sets *error: the answer's, or that a
+ * bound was passed (RESOURCES_EXHAUSTED) or the answer is no list (INTERNAL). */
 enum kube_pages_step kube_pages_take(struct kube_pages *pages, const struct kube_answer *answer,
 				     struct error *error);

@@ -5,6 +5,7 @@
  * Paths     every name is percent-encoded, whatever is in it.
  * Objects   are JSON trees (jansson), borrowed for the call.
  * Source    Kubernetes API conventions, 1.34 to 1.37; resource.k8s.io/v1 is served since 1.34.
+ * Tests     tests/unit/kube/core/request_test.c, tests/peer/kube
  */
 #pragma once
 
@@ -67,8 +68,8 @@ struct kube_list_options {
 struct kube_request kube_list(const struct kube_resource *resource,
 			      const struct kube_list_options *options);
 
-/* POST. `object` names itself. Not repeatable: a second one is ALREADY_EXISTS, and nobody could tell
- * whether the first was ours. */
+/* POST. `object` names itself. Not repeatable: a second one is ALREADY_EXISTS, and nobody could
+ * tell whether the first was ours. */
 struct kube_request kube_create(const struct kube_resource *resource, const char *namespace,
 				const json_t *object);
 
@@ -78,7 +79,7 @@ struct kube_request kube_apply(struct kube_ref ref, const json_t *object, bool f
 
 /* JSON merge patch: null deletes a field. */
 struct kube_request kube_patch_merge(struct kube_ref ref, const json_t *patch);
-/* JSON patch, an array of operations. Repeatable only when the operations are: the caller's to say. */
+/* JSON patch, an array of operations. Repeatable when the operations are: the caller's to say. */
 struct kube_request kube_patch_json(struct kube_ref ref, const json_t *operations, bool repeatable);
 
 struct kube_delete_options {

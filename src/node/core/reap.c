@@ -147,8 +147,8 @@ static bool clocks_agree(const struct reap_view *view, const struct reap_release
 	return release->this_boot && drift > -REAP_SKEW_MS && drift < REAP_SKEW_MS;
 }
 
-/* A deletion that is under way with no more grace than ours is as good as ours: bcd may have asked for
- * it before it was restarted. */
+/* A deletion that is under way with no more grace than ours is as good as ours: bcd may have asked
+ * for it before it was restarted. */
 static void take_over(struct claimant *claimant, const struct reap_view *view,
 		      const struct reap_pod *pod, const struct reap_holder *holder, struct mono now)
 {

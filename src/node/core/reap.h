@@ -1,21 +1,22 @@
 /*
- * reap: which pods are deleted because they cling to devices that are no longer theirs, when, and how hard.
+ * reap: which pods are deleted because they cling to devices that are no longer theirs, when, and
+ * how hard.
  *
- * Owns      the rule that a released GPU comes free in bounded time, and that nobody else's pod pays
- *           for it. A pod that holds a released device is asked to go (REAP_GRACE_S) once it has held
- *           it for REAP_HOLD_MS, and is forced (0 s) when it still holds it REAP_FORCE_MS later. After
- *           that it is the kubelet's, and the release says who is in the way.
+ * Owns      the rule that a released GPU comes free in bounded time, and that nobody else's pod
+ *           pays for it. A pod that holds a released device is asked to go (REAP_GRACE_S) once it
+ *           has held it for REAP_HOLD_MS, and is forced (0 s) when it still holds it REAP_FORCE_MS
+ *           later. After that it is the kubelet's, and the release says who is in the way.
  * Grounds   a pending release of the allocation; or, where the holds could be read, that it isn't
  *           bound here at all. Unreadable holds are no ground (REL-28), and neither is a listing
  *           that failed: then nothing new is decided.
- * Who       is known by UID, never by name alone: a newcomer of the same name is not the holder. Each
- *           deletion names that UID as its precondition. A static pod is deleted through its mirror,
- *           whose UID is another one; that can't end it, and reap_state says so.
+ * Who       is known by UID, never by name alone: a newcomer of the same name is not the holder.
+ *           Each deletion names that UID as its precondition. A static pod is deleted through its
+ *           mirror, whose UID is another one; that can't end it, and reap_state says so.
  * Rate      REAP_IN_FLIGHT deletions at a time, REAP_PER_S begun in any second.
  * Time      on the boot-time clock. After a restart of bcd in the same boot the forced step counts
- *           from the pod's deletionTimestamp, if the wall clock has kept step with the boot-time clock
- *           since the release was recorded; else from when it is first seen. A pod may live longer by
- *           this, never shorter (REL-49).
+ *           from the pod's deletionTimestamp, if the wall clock has kept step with the boot-time
+ *           clock since the release was recorded; else from when it is first seen. A pod may live
+ *           longer by this, never shorter (REL-49).
  * Pure      one view, one time and the state in; a plan out. The caller owns the state.
  * Tests     tests/unit/node/core/reap_test.c
  */

@@ -1,8 +1,8 @@
 /*
  * kube_probe: the Kubernetes client at a script's hand.
  *
- *   kube_probe FILES            one JSON command a line on stdin, one JSON answer a line on stdout; FILES as
- *                               KUBECONFIG has them, or the four words "in-cluster HOST PORT FOLDER"
+ *   kube_probe FILES            one JSON command a line on stdin, one JSON answer a line on stdout;
+ *                               FILES as KUBECONFIG has them, or "in-cluster HOST PORT FOLDER"
  *   kube_probe --config FILES   what each named context gives access to: a name a line on stdin
  */
 #include "kube/client.h"

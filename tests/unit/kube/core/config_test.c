@@ -68,7 +68,7 @@ static void test_sources(void **state UNUSED)
 		const char *cluster, *user;
 		const char *ca_text, *ca_path, *token_text, *token_path, *key_text;
 	} TABLE[] = {
-		/* data wins over the file; base64 may be broken into lines; empty texts don't count */
+		/* data wins over the file; base64 may have line ends; empty texts don't count */
 		{"certificate-authority: ca, certificate-authority-data: YWJj", "token: t", "abc",
 		 NULL, "t", NULL, NULL},
 		{"certificate-authority: ../ca", "token: t", NULL, "/etc/kubernetes/../ca", "t",
