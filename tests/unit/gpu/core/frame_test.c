@@ -102,8 +102,7 @@ static json_t *sized(size_t size)
 static void test_the_bound(void **state UNUSED)
 {
 	CLEANUP(tree)
-	json_t *largest = sized(FRAME_MAX_BYTES),
-	       *larger = sized(FRAME_MAX_BYTES + 1);
+	json_t *largest = sized(FRAME_MAX_BYTES), *larger = sized(FRAME_MAX_BYTES + 1);
 	CLEANUP(tree) json_t *back = NULL;
 	CLEANUP(buf) struct buf out = {0};
 	struct error error;
