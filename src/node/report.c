@@ -176,7 +176,8 @@ void report_step(struct node *node, struct mono now)
 	bool timed;
 	struct mono again;
 
-	if (!node->uplink)
+	/* The Hello says what this machine can do; before its GPUs were read nobody knows. */
+	if (!node->uplink || !source_settled(node->gpus))
 		return;
 	again = uplink_step(node->uplink, &hello, now, &timed);
 	if (timed)

@@ -29,6 +29,7 @@ struct uplink {
 	int64_t opened_ms; /* of the newest stream */
 	struct wall since, renewed_at;
 	bool up, ended; /* noted by callbacks, for the turn */
+	bool capable;   /* as the Hello of the stream said */
 	char error[ERROR_WHAT_SIZE];
 	/* inbox */
 	bool welcomed;
@@ -329,6 +330,16 @@ static void retry_later(struct uplink *uplink, struct mono now)
 					    uplink->jitter));
 }
 
+/* A Hello is the first word of a stream: one that would differ now needs another stream. */
+static void say_anew(struct uplink *uplink, struct mono now)
+{
+	log_info("uplink.anew", "what this machine can do changed: it connects again", NULL);
+	close_stream(uplink);
+	uplink->phase = UPLINK_WAITING;
+	uplink->since = clock_wall();
+	uplink->retry_at = now;
+}
+
 static bool make_tls(struct uplink *uplink, struct error *error)
 {
 	const struct identity *identity = uplink->options.identity;
@@ -371,6 +382,7 @@ static void say_hello(struct uplink *uplink, const struct uplink_hello *hello, s
 	/* Two within a millisecond differ as well. */
 	uplink->opened_ms = now.ms > uplink->opened_ms ? now.ms : uplink->opened_ms + 1;
 	mine.opened_ms = uplink->opened_ms;
+	uplink->capable = uplink_hello_is_capable(hello);
 	if (!uplink_pack_hello(&mine, &message, &error)) {
 		str_copy(uplink->error, sizeof uplink->error, error.what);
 		retry_later(uplink, now);
@@ -412,6 +424,8 @@ struct mono uplink_step(struct uplink *uplink, const struct uplink_hello *hello,
 {
 	if (uplink->ended)
 		retry_later(uplink, now);
+	if (uplink->phase == UPLINK_OPEN && uplink_hello_is_capable(hello) != uplink->capable)
+		say_anew(uplink, now);
 	if (uplink->phase == UPLINK_WAITING && mono_until(now, uplink->retry_at) <= 0)
 		connect_now(uplink, now);
 	if (uplink->phase == UPLINK_CONNECTING && uplink->up)

@@ -28,6 +28,11 @@ static char *clean_text(struct arena *arena, const char *text)
 	return arena_strdup(arena, buf_text(&clean));
 }
 
+bool uplink_hello_is_capable(const struct uplink_hello *hello)
+{
+	return (hello->has_gpus && hello->serves_kubelet) || hello->has_holds;
+}
+
 bool uplink_pack_hello(const struct uplink_hello *hello, struct buf *out, struct error *error)
 {
 	char *capabilities[] = {message_text(UPLINK_CAPABILITY_BINDING),
@@ -38,7 +43,7 @@ bool uplink_pack_hello(const struct uplink_hello *hello, struct buf *out, struct
 	message.boot_id = message_text(hello->boot_id);
 	message.version = message_text(BC_VERSION);
 	message.capabilities = capabilities;
-	if ((hello->has_gpus && hello->serves_kubelet) || hello->has_holds)
+	if (uplink_hello_is_capable(hello))
 		message.n_capabilities = ARRAY_SIZE(capabilities);
 	if (hello->spec) {
 		message.lineage = message_text(hello->spec->lineage);

@@ -37,6 +37,7 @@ struct uplink_hello {
 	 * may not see them now: without capabilities it would be told to give them back. */
 	bool has_gpus, serves_kubelet, has_holds;
 };
+bool uplink_hello_is_capable(const struct uplink_hello *hello);
 MUST_CHECK bool uplink_pack_hello(const struct uplink_hello *hello, struct buf *out,
 				  struct error *error);
 MUST_CHECK bool uplink_pack_heartbeat(int64_t generation, struct buf *out, struct error *error);

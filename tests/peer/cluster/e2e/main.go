@@ -22,6 +22,7 @@ func main() {
 	numa := flag.Bool("numa", false, "the cluster has two NUMA nodes: run the cases named numa/…, and no others")
 	bcd := flag.String("bcd", "", "the bcd binary")
 	betterCompute := flag.String("better-compute", "", "the better-compute binary")
+	driver := flag.String("driver", "", "the folder of the made-up driver, as built")
 	list := flag.Bool("list", false, "only list the cases")
 	flag.Parse()
 	re, err := regexp.Compile(*match)
@@ -40,6 +41,11 @@ func main() {
 	cases = append(cases, dp.SmokeCases(c, "example.com/dev", func(ids []string) error { return dp.OfferCDI("/etc/cdi", ids) })...)
 	own := len(cases)
 	cases = append(cases, productCases(c, product)...)
+	health, stopRig := dp.HealthCases(func() (*dp.Rig, error) {
+		product.Stop() // one plugin a resource
+		return dp.StartRig(c, product, *driver, filepath.Join(*run, "rig"))
+	})
+	cases = append(cases, health...)
 	wanted := func(k dp.Case) bool { return re.MatchString(k.Name) && strings.HasPrefix(k.Name, "numa/") == *numa }
 	if *list {
 		for _, k := range cases {
@@ -63,7 +69,9 @@ func main() {
 		defer product.Stop()
 	}
 	cases = slices.DeleteFunc(cases, func(k dp.Case) bool { return !wanted(k) })
+	defer stopRig()
 	if _, failed := dp.Run(cases, re, c.show); failed > 0 {
+		stopRig()
 		product.Stop()
 		os.Exit(1)
 	}

@@ -15,10 +15,11 @@ func main() {
 	standin := flag.String("standin", "", "the kubelet-standin binary")
 	bcd := flag.String("bcd", "", "the bcd binary")
 	betterCompute := flag.String("better-compute", "", "the better-compute binary")
+	driver := flag.String("driver", "", "the folder of the made-up driver, as built")
 	dir := flag.String("dir", "", "an empty folder for all files; the caller removes it")
 	match := flag.String("cases", "", "run only the cases whose name matches this regular expression")
 	flag.Parse()
-	ok, err := run(*standin, *bcd, *betterCompute, *dir, *match)
+	ok, err := run(*standin, *bcd, *betterCompute, *driver, *dir, *match)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(2)
@@ -28,7 +29,7 @@ func main() {
 	}
 }
 
-func run(standin, bcd, betterCompute, dir, match string) (bool, error) {
+func run(standin, bcd, betterCompute, driver, dir, match string) (bool, error) {
 	re, err := regexp.Compile(match)
 	if err != nil {
 		return false, err
@@ -51,8 +52,14 @@ func run(standin, bcd, betterCompute, dir, match string) (bool, error) {
 	if err := p.Setup(); err != nil {
 		return false, fmt.Errorf("%w\n%s", err, p.Logs())
 	}
-	defer p.Stop()
 	more, bad := dp.Run(dp.Cases(k, p, dp.Table), re, k.Show)
-	fmt.Printf("%d passed, %d failed\n", passed+more, failed+bad)
-	return failed+bad == 0, nil
+	passed, failed = passed+more, failed+bad
+	p.Stop() // one plugin a resource
+
+	cases, stop := dp.HealthCases(func() (*dp.Rig, error) { return dp.StartRig(k, p, driver, filepath.Join(dir, "rig")) })
+	defer stop()
+	more, bad = dp.Run(cases, re, k.Show)
+	passed, failed = passed+more, failed+bad
+	fmt.Printf("%d passed, %d failed\n", passed, failed)
+	return failed == 0, nil
 }
