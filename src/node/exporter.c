@@ -5,24 +5,26 @@
 #include "sys/log.h"
 #include "sys/net.h"
 
-struct exporter_conn {
+/* One place to listen on. */
+struct exporter_place {
 	struct exporter *exporter;
+	const char *at;                /* NULL: not asked for */
+	struct net_listener *listener; /* NULL: not yet */
+	bool failed;                   /* said once, until it works */
+	size_t connections;
+};
+
+struct exporter_conn {
+	struct exporter_place *place;
 	struct net_conn *net;
 	struct loop_timer *timer;
 	struct buf request;
 	bool answered;
 };
 
-/* One place to listen on. */
-struct exporter_place {
-	const char *at;
-	struct net_listener *listener; /* NULL: not yet */
-	bool failed;                   /* said once, until it works */
-};
-
 struct exporter {
 	struct node *node;
-	struct exporter_place socket, tcp; /* tcp.at NULL: not asked for */
+	struct exporter_place socket, tcp;
 	char *socket_path;
 	struct loop_timer *retry;
 	VEC(struct exporter_conn *) conns;
@@ -107,6 +109,7 @@ static void make_text(struct exporter *exporter, struct mono now)
 		.reading = source_error(node->gpus) ? NULL : source_reading(node->gpus),
 		.reading_age_ms = reading_age_ms(node, now),
 		.source_failures = source_failures(node->gpus),
+		.log_gaps = source_log_lost(node->gpus),
 		.holds = node->holds_error.code == ERROR_NONE ? &node->holds : NULL,
 		.offers = &node->offers,
 		.releases = &node->releases,
@@ -142,8 +145,9 @@ static void make_text(struct exporter *exporter, struct mono now)
 
 static void drop(struct exporter_conn *conn)
 {
-	struct exporter *exporter = conn->exporter;
+	struct exporter *exporter = conn->place->exporter;
 
+	conn->place->connections--;
 	for (size_t i = 0; i < exporter->conns.count; i++) {
 		if (exporter->conns.items[i] != conn)
 			continue;
@@ -178,7 +182,7 @@ static void on_close(void *arg, const struct error *error UNUSED)
 
 static void answer(struct exporter_conn *conn, enum scrape scrape)
 {
-	struct exporter *exporter = conn->exporter;
+	struct exporter *exporter = conn->place->exporter;
 	struct mono now = loop_now(exporter->node->loop);
 	CLEANUP(buf) struct buf out = {0};
 
@@ -209,53 +213,53 @@ static void on_accept(void *arg, struct net_conn *net)
 {
 	static const struct net_handlers handlers = {
 		.on_data = on_data, .on_drain = on_drain, .on_close = on_close};
-	struct exporter *exporter = arg;
+	struct exporter_place *place = arg;
 	struct exporter_conn *conn;
 
 	if (!net)
 		return;
-	if (exporter->conns.count >= EXPORTER_MAX_CONNECTIONS) {
+	if (place->connections >= EXPORTER_MAX_CONNECTIONS) {
 		net_close(net);
 		return;
 	}
+	place->connections++;
 	conn = mem_alloc(sizeof *conn);
-	conn->exporter = exporter;
+	conn->place = place;
 	conn->net = net;
-	conn->timer = loop_timer_create(exporter->node->loop, end, conn);
+	conn->timer = loop_timer_create(place->exporter->node->loop, end, conn);
 	loop_timer_start(conn->timer, EXPORTER_TIMEOUT_MS);
-	*vec_push(&exporter->conns) = conn;
+	*vec_push(&place->exporter->conns) = conn;
 	net_start(net, &handlers, conn);
 }
 
 /* --- places --- */
 
-static bool listen_socket(struct exporter *exporter, struct net_listener **ret_listener,
-			  struct error *error)
+static bool listen_socket(struct exporter_place *place, struct error *error)
 {
-	const char *path = exporter->socket_path;
-
 	/* Whoever holds the lock on the data folder may take a dead one's place. */
-	if (net_unix_is_socket(path) && !net_unix_alive(path) && !durable_remove(path, error))
+	if (net_unix_is_socket(place->at) && !net_unix_alive(place->at) &&
+	    !durable_remove(place->at, error))
 		return false;
-	return net_listen_unix(exporter->node->loop, path, 0600, on_accept, exporter, ret_listener,
-			       error);
+	return net_listen_unix(place->exporter->node->loop, place->at, 0600, on_accept, place,
+			       &place->listener, error);
 }
 
-static void listen_at(struct exporter *exporter, struct exporter_place *place)
+static bool listen_tcp(struct exporter_place *place, struct error *error)
+{
+	return net_listen_tcp(place->exporter->node->loop, place->at, on_accept, place,
+			      &place->listener, error);
+}
+
+static void listen_at(struct exporter_place *place,
+		      bool (*listen)(struct exporter_place *place, struct error *error))
 {
 	struct error error = {0};
-	bool done;
 
 	if (!place->at || place->listener)
 		return;
-	done = place == &exporter->socket
-		       ? listen_socket(exporter, &place->listener, &error)
-		       : net_listen_tcp(exporter->node->loop, place->at, on_accept, exporter,
-					&place->listener, &error);
-	if (done) {
+	if (listen(place, &error)) {
 		log_info("metrics.listen", "metrics are served", "at",
-			 place == &exporter->tcp ? net_listener_address(place->listener)
-						 : place->at,
+			 listen == listen_tcp ? net_listener_address(place->listener) : place->at,
 			 NULL);
 		place->failed = false;
 		return;
@@ -265,15 +269,15 @@ static void listen_at(struct exporter *exporter, struct exporter_place *place)
 		log_failure(LOG_ERROR, "metrics.listen", &error,
 			    "it is tried again every ten seconds; all else goes on");
 	place->failed = true;
-	loop_timer_start(exporter->retry, EXPORTER_RETRY_MS);
+	loop_timer_start(place->exporter->retry, EXPORTER_RETRY_MS);
 }
 
 static void listen_all(void *arg)
 {
 	struct exporter *exporter = arg;
 
-	listen_at(exporter, &exporter->socket);
-	listen_at(exporter, &exporter->tcp);
+	listen_at(&exporter->socket, listen_socket);
+	listen_at(&exporter->tcp, listen_tcp);
 }
 
 /* --- life --- */
@@ -285,8 +289,10 @@ struct exporter *exporter_create(struct node *node)
 
 	exporter->node = node;
 	exporter->socket_path = identity_path(node->config->run, EXPORTER_SOCKET);
-	exporter->socket.at = exporter->socket_path;
-	exporter->tcp.at = tcp && *tcp ? tcp : NULL;
+	exporter->socket =
+		(struct exporter_place){.exporter = exporter, .at = exporter->socket_path};
+	exporter->tcp =
+		(struct exporter_place){.exporter = exporter, .at = tcp && *tcp ? tcp : NULL};
 	exporter->retry = loop_timer_create(node->loop, listen_all, exporter);
 	listen_all(exporter);
 	return exporter;

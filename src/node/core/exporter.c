@@ -598,6 +598,10 @@ static void add_sources(struct exposition *out, const struct exporter_view *view
 		out, "gpu_reading_failures_total",
 		"Tries to read the GPUs that failed: the driver hung, crashed or refused.",
 		(int64_t)view->source_failures);
+	exposition_counter(out, "kernel_log_gaps_total",
+			   "Parts of the kernel's log that were lost before they were read, with "
+			   "the XIDs that stood there.",
+			   (int64_t)view->log_gaps);
 	exposition_gauge(out, "holds_readable", "Whether what is bound can be read from disk.",
 			 view->holds != NULL);
 	add_seconds(out, "pod_list_age_seconds",

@@ -53,6 +53,7 @@ struct exporter_view {
 	const struct exporter_xids *xids; /* one for each GPU of the inventory; NULL: unknown */
 	int64_t reading_age_ms;           /* or EXPORTER_UNKNOWN */
 	uint64_t source_failures;         /* tries to read them */
+	uint64_t log_gaps;                /* of the kernel's log */
 
 	/* devices */
 	const struct holds *holds; /* NULL: unreadable */

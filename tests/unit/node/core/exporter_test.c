@@ -323,6 +323,7 @@ static void test_node(void **state)
 	world->view.registered[ATOM_GPU] = true;
 	world->view.reading_age_ms = 61000;
 	world->view.source_failures = 3;
+	world->view.log_gaps = 2;
 	world->view.pods_age_ms = 4999;
 	world->view.pods_failures = 2;
 	world->view.gateway_configured = true;
@@ -348,6 +349,7 @@ static void test_node(void **state)
 	expect_sample(text, "bcd_gpus_readable", "", "0");
 	expect_sample(text, "bcd_gpu_reading_age_seconds", "", "61.000");
 	expect_sample(text, "bcd_gpu_reading_failures_total", "", "3");
+	expect_sample(text, "bcd_kernel_log_gaps_total", "", "2");
 	expect_sample(text, "bcd_pod_list_age_seconds", "", "4.999");
 	expect_sample(text, "bcd_pod_list_failures", "", "2");
 	expect_sample(text, "bcd_gateway_configured", "", "1");
