@@ -10,6 +10,16 @@ enum state {
 	CALL_ENDED,   /* `answer` is to be told */
 };
 
+/* An answer that a worker reads. */
+struct reading {
+	struct kube_call *call;      /* NULL: it has ended meanwhile */
+	struct kube_request request; /* its subject only */
+	int status;
+	int64_t retry_after_s;
+	struct buf body;
+	struct kube_answer answer;
+};
+
 struct kube_call {
 	struct kube_client *kube;
 	struct kube_request request;
@@ -17,7 +27,8 @@ struct kube_call {
 	kube_fn *fn;
 	void *arg;
 	enum state state;
-	struct http_call *http;   /* of CALL_FLYING */
+	struct http_call *http; /* of CALL_FLYING, one of these two */
+	struct reading *reading;
 	struct loop_timer *timer; /* the deadline while waiting, else the pause's end */
 	struct mono deadline;
 	int tries;
@@ -62,6 +73,8 @@ static void call_destroy(struct kube_call *call)
 		at = &(*at)->next;
 	*at = call->next;
 	http_call_cancel(call->http);
+	if (call->reading)
+		call->reading->call = NULL;
 	set_state(call, CALL_ENDED);
 	loop_timer_destroy(call->timer);
 	kube_request_deinit(&call->request);
@@ -136,6 +149,45 @@ static enum kube_way way_of(enum http_way way)
 	abort();
 }
 
+static void reading_work(void *arg)
+{
+	struct reading *reading = arg;
+
+	kube_answer_read(&reading->request, reading->status, reading->retry_after_s,
+			 reading->body.data, reading->body.length, &reading->answer);
+}
+
+static void reading_done(void *arg)
+{
+	struct reading *reading = arg;
+	struct kube_call *call = reading->call;
+
+	if (call) {
+		call->reading = NULL;
+		call->answer = reading->answer;
+		reading->answer = (struct kube_answer){0};
+		try_ended(call, KUBE_WAY_ANSWERED);
+	}
+	kube_answer_deinit(&reading->answer);
+	buf_deinit(&reading->body);
+	free(reading);
+}
+
+/* Takes the body over. */
+static void read_on_worker(struct kube_call *call, struct http_answer *answer)
+{
+	struct reading *reading = mem_alloc(sizeof *reading);
+
+	reading->call = call;
+	memcpy(reading->request.subject, call->request.subject, sizeof reading->request.subject);
+	reading->status = answer->status;
+	reading->retry_after_s = answer->retry_after_s;
+	reading->body = answer->body;
+	answer->body = (struct buf){0};
+	call->reading = reading;
+	loop_work(call->kube->loop, reading_work, reading_done, reading);
+}
+
 static void on_http(void *arg, enum http_way way, struct http_answer *answer,
 		    const struct error *error)
 {
@@ -143,6 +195,10 @@ static void on_http(void *arg, enum http_way way, struct http_answer *answer,
 
 	call->http = NULL;
 	kube_answer_deinit(&call->answer);
+	if (answer && answer->body.length > KUBE_INLINE_MAX) {
+		read_on_worker(call, answer);
+		return;
+	}
 	if (answer)
 		kube_answer_read(&call->request, answer->status, answer->retry_after_s,
 				 answer->body.data, answer->body.length, &call->answer);

@@ -10,6 +10,8 @@
  *           slow API server's slow answers to others don't keep them waiting. A try has
  *           KUBE_TRY_MS; KUBE_WAITING calls may wait; one that pauses before its next try holds
  *           nobody's place.
+ * Turn      what is longer than KUBE_INLINE_MAX is read on a worker, as a list of pods takes tens of
+ *           milliseconds. Local files are read on the loop.
  * Answers   come through the callback, exactly once, from a turn's deferred functions and never
  *           from inside kube_send(). An answer over KUBE_MAX_ANSWER bytes is an error.
  * Secrets   are in no message.
@@ -28,6 +30,7 @@
 #define KUBE_WAITING    512
 #define KUBE_TRY_MS     15000
 #define KUBE_TIMEOUT_MS 30000
+#define KUBE_INLINE_MAX 8192 /* bytes of an answer */
 
 struct kube_client;
 struct kube_client *kube_client_create(struct loop *loop,

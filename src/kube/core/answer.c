@@ -157,6 +157,19 @@ static void add_causes(char out[KUBE_CAUSES_SIZE], const json_t *status)
 	str_copy(out, KUBE_CAUSES_SIZE, buf_text(&all));
 }
 
+/* Who set which field: often half of an object. */
+static void drop_managed_fields(json_t *object)
+{
+	size_t i;
+	json_t *item;
+
+	json_object_del(json_object_get(object, "metadata"), "managedFields");
+	json_array_foreach(json_object_get(object, "items"), i, item)
+	{
+		json_object_del(json_object_get(item, "metadata"), "managedFields");
+	}
+}
+
 static void fail(struct kube_answer *answer, const struct kube_request *request, const char *said)
 {
 	const char *hint = MEANING[answer->reason].hint;
@@ -187,6 +200,7 @@ void kube_answer_read(const struct kube_request *request, int status, int64_t re
 	}
 	answer.reason = reason_of(status, tree);
 	if (answer.reason == KUBE_DONE) {
+		drop_managed_fields(tree);
 		answer.body = TAKE(tree);
 	} else {
 		json_t *wait =

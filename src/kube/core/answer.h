@@ -44,8 +44,8 @@ const char *kube_reason_name(enum kube_reason reason); /* "not found"; never NUL
 struct kube_answer {
 	int status;
 	enum kube_reason reason;
-	int64_t retry_after_s;         /* 0: not said */
-	json_t *body;                  /* the object of KUBE_DONE; NULL else */
+	int64_t retry_after_s; /* 0: not said */
+	json_t *body;          /* the object of KUBE_DONE, without managedFields; else NULL */
 	char causes[KUBE_CAUSES_SIZE]; /* the messages of the Status's causes, "; " between */
 	bool unknown;       /* of KUBE_UNREACHED: it was sent and may have been carried out */
 	struct error error; /* of all but KUBE_DONE */

@@ -12,8 +12,8 @@
 
 #include "kube/core/answer.h"
 
-#define KUBE_PAGES_LIMIT     100 /* objects a page that we ask for: a page is parsed in one turn */
-#define KUBE_PAGES_MAX       500 /* pages of one list */
+#define KUBE_PAGES_LIMIT     50    /* objects a page that we ask for */
+#define KUBE_PAGES_MAX       500   /* pages of one list */
 #define KUBE_PAGES_MAX_ITEMS 20000 /* objects of one list */
 #define KUBE_PAGES_RESTARTS  3
 

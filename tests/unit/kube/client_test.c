@@ -160,6 +160,11 @@ static struct kube_request create_slice(void)
 
 static struct loop_timer *later;
 
+static void stop(void *arg UNUSED)
+{
+	loop_stop(world.loop);
+}
+
 static void mend_pair(void *arg UNUSED)
 {
 	write_file(folder_path(world.folder, "key.pem"), world.second.key);
@@ -342,6 +347,33 @@ static void test_too_much(void **state)
 	fake_api_destroy(world.api);
 }
 
+/* While a worker reads it. */
+static void test_ends_while_an_answer_is_read(void **state)
+{
+	static const struct fake_api_answer LARGE = {
+		.status = 200, .body = OK_BODY, .padding = KUBE_INLINE_MAX};
+	struct kube_call *calls[4];
+
+	begin(state, &LARGE, 1);
+	for (int ms = 1; ms < 40; ms += 3) {
+		for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+			calls[i] = send_as(kube_get(NODE), KUBE_NORMAL, 0, NULL);
+		later = loop_timer_create(world.loop, stop, NULL);
+		loop_timer_start(later, ms);
+		loop_run(world.loop);
+		loop_timer_destroy(later);
+		if (world.told == 0)
+			for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+				kube_call_cancel(calls[i]);
+		loop_run(world.loop);
+		world.told = 0;
+	}
+	call(kube_get(NODE));
+	assert_int_equal(world.reason, KUBE_DONE);
+	finish();
+	fake_api_destroy(world.api);
+}
+
 static int ticks;
 
 static void tick(void *arg UNUSED)
@@ -503,7 +535,7 @@ static void test_a_list_in_pages(void **state)
 	assert_int_equal(world.error.code, ERROR_FORBIDDEN);
 	assert_null(items);
 	const char *seen = finish();
-	assert_int_equal(count_of(seen, "fieldSelector=spec.nodeName%3Dn0&limit=100 "), 3);
+	assert_int_equal(count_of(seen, "fieldSelector=spec.nodeName%3Dn0&limit=50 "), 3);
 	assert_int_equal(count_of(seen, "&continue=a%2F%2B "), 1);
 	assert_int_equal(count_of(seen, "&continue=b "), 2);
 	fake_api_destroy(world.api);
@@ -580,6 +612,7 @@ int main(void)
 		TEST(test_a_create_is_not_sent_twice),
 		TEST(test_nobody_there),
 		TEST(test_too_much),
+		TEST(test_ends_while_an_answer_is_read),
 		TEST(test_a_slow_server_holds_up_nobody),
 		TEST(test_deadlines),
 		TEST(test_the_urgent_goes_first),

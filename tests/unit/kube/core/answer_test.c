@@ -2,6 +2,7 @@
 
 #include "lib/enumerate.h"
 #include "lib/test.h"
+#include "text/tree.h"
 #include <stdio.h>
 
 static struct kube_answer read_answer(int status, int64_t retry_after_s, const char *body)
@@ -66,11 +67,17 @@ static void test_what_a_status_means(void **state UNUSED)
 static void test_an_object(void **state UNUSED)
 {
 	CLEANUP(kube_answer)
-	struct kube_answer answer = read_answer(201, 0, "{\"metadata\":{\"name\":\"web\"}}");
+	struct kube_answer answer =
+		read_answer(201, 0,
+			    "{\"metadata\":{\"name\":\"web\",\"managedFields\":[1]},"
+			    "\"items\":[{\"metadata\":{\"managedFields\":[]}},7,{}]}");
 
 	assert_int_equal(answer.reason, KUBE_DONE);
 	assert_int_equal(answer.error.code, ERROR_NONE);
-	assert_non_null(json_object_get(answer.body, "metadata"));
+	CLEANUP(buf) struct buf out = {0};
+	tree_dump_canonical(&out, answer.body);
+	assert_string_equal(buf_text(&out), "{\"items\":[{\"metadata\":{}},7,{}],"
+					    "\"metadata\":{\"name\":\"web\"}}");
 }
 
 static void test_an_eviction_that_a_budget_refuses(void **state UNUSED)
