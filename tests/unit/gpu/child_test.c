@@ -236,20 +236,20 @@ static void test_one_that_hangs_is_killed_and_comes_back(void **state UNUSED)
 		int64_t asked;
 
 		hang(functions[i], false);
-		start_with(bcd, 200);
+		start_with(bcd, 300);
 		loop_timer_start(world.tick, 1);
 		asked = clock_us();
 		wait_until(has_failure);
 		assert_true(clock_us() - asked < 2000000);
 		assert_int_equal(world.readings, 0);
 		assert_int_equal(world.stuck, 0);
-		assert_non_null(strstr(world.error.what, "did not answer within 200 ms"));
+		assert_non_null(strstr(world.error.what, "did not answer within 300 ms"));
 		hang_no_more();
 		wait_until(has_reading);
 		loop_timer_stop(world.tick);
-		/* bcd keeps its turn meanwhile; the bound is for a machine with much to do */
+		/* bcd keeps its turn meanwhile: one that waited would have missed all of it */
 		assert_true(world.ticks > 20);
-		assert_true(world.longest < 150);
+		assert_true(world.longest < 300);
 		child_destroy(world.child);
 		world.child = NULL;
 		world.ticks = 0;
@@ -278,6 +278,7 @@ static void test_no_second_process_beside_a_stuck_one(void **state UNUSED)
 	start_with(bcd, 200);
 	wait_until(has_reading);
 	pid = child_pid(world.child);
+	forget();
 	hang("nvmlDeviceGetPowerUsage", true);
 	child_ask(world.child);
 	wait_until(is_stuck);
