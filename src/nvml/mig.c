@@ -70,28 +70,6 @@ static unsigned long long slices_of(const struct part *part, unsigned size)
 	return (total + SLICES_STEP / 2) / SLICES_STEP * SLICES_STEP;
 }
 
-/* The compute instance's own share when it has only a part of its GPU instance. */
-static bool share_of(const struct part *part, struct nvml_gpu_instance *gi,
-		     struct nvml_placement *share)
-{
-	const struct nvml *nvml = part->look->nvml;
-	const struct nvml_attributes *attributes = &part->attributes;
-	struct nvml_compute_instance_info info = {0};
-	struct nvml_compute_instance *ci;
-
-	if (attributes->compute_instance_slices >= attributes->gpu_instance_slices)
-		return true;
-	if (!nvml->ci_by_id || !nvml->ci_info ||
-	    nvml->ci_by_id(gi, (unsigned)part->out->ci, &ci) != NVML_SUCCESS ||
-	    nvml->ci_info(ci, &info) != NVML_SUCCESS || info.placement.size == 0 ||
-	    info.placement.start >= share->size ||
-	    info.placement.size > share->size - info.placement.start)
-		return false;
-	share->start += info.placement.start;
-	share->size = info.placement.size;
-	return true;
-}
-
 static void read_place(struct part *part)
 {
 	const struct nvml *nvml = part->look->nvml;
@@ -109,8 +87,8 @@ static void read_place(struct part *part)
 	if (place.size == 0 || place.size > MAX_SLICES || place.start > MAX_SLICES)
 		return;
 	slices = slices_of(part, place.size);
-	if (slices < place.start + place.size || !share_of(part, gi, &place) ||
-	    place.start * EIGHTHS % slices || place.size * EIGHTHS % slices)
+	if (slices < place.start + place.size || place.start * EIGHTHS % slices ||
+	    place.size * EIGHTHS % slices)
 		return;
 	part->out->start = (int32_t)(place.start * EIGHTHS / slices);
 	part->out->size = (int32_t)(place.size * EIGHTHS / slices);
@@ -144,7 +122,8 @@ static bool read_part(struct look *look, struct nvml_device *mig, struct reading
 	return true;
 }
 
-/* Two that are in each other's place are of before and after a change. */
+/* Two that are in each other's place are of before and after a change; compute instances of one GPU
+ * instance share its place. */
 static bool fits(const struct reading_gpu *gpu, const struct reading_mig *one)
 {
 	vec_each (&gpu->mig, const struct reading_mig *other) {
@@ -153,7 +132,8 @@ static bool fits(const struct reading_gpu *gpu, const struct reading_mig *one)
 		if (str_equal(other->uuid, one->uuid) ||
 		    (other->gi == one->gi && other->ci == one->ci))
 			return false;
-		if (other->start >= 0 && one->start >= 0 && other->start < one->start + one->size &&
+		if (other->gi != one->gi && other->start >= 0 && one->start >= 0 &&
+		    other->start < one->start + one->size &&
 		    one->start < other->start + other->size)
 			return false;
 	}

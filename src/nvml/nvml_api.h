@@ -73,7 +73,6 @@
 /* Handles; they stay valid until nvmlShutdown(), whatever becomes of the GPU. */
 struct nvml_device;
 struct nvml_gpu_instance;
-struct nvml_compute_instance;
 struct nvml_event_set;
 
 /* Versions 2 and 3 of it; before version 3 `bus_id` is not what is filled. */
@@ -113,13 +112,6 @@ struct nvml_gpu_instance_info {
 	struct nvml_device *device;
 	unsigned id, profile_id;
 	struct nvml_placement placement; /* in memory slices */
-};
-
-struct nvml_compute_instance_info {
-	struct nvml_device *device;
-	struct nvml_gpu_instance *gpu_instance;
-	unsigned id, profile_id;
-	struct nvml_placement placement; /* in compute slices of the GPU instance */
 };
 
 enum nvml_value_type {
@@ -192,11 +184,6 @@ struct nvml_event {
 	  "nvmlDeviceGetGpuInstanceById", NULL) \
 	F(gi_info, (struct nvml_gpu_instance *gi, struct nvml_gpu_instance_info *info), \
 	  "nvmlGpuInstanceGetInfo", NULL) \
-	F(ci_by_id, \
-	  (struct nvml_gpu_instance *gi, unsigned id, struct nvml_compute_instance **ci), \
-	  "nvmlGpuInstanceGetComputeInstanceById", NULL) \
-	F(ci_info, (struct nvml_compute_instance *ci, struct nvml_compute_instance_info *info), \
-	  "nvmlComputeInstanceGetInfo_v2", NULL) \
 	F(remapped, \
 	  (struct nvml_device *device, unsigned *correctable, unsigned *uncorrectable, \
 	   unsigned *pending, unsigned *failed), "nvmlDeviceGetRemappedRows", NULL) \

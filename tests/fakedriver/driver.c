@@ -330,6 +330,24 @@ API unsigned nvmlDeviceGetMinorNumber(void *device, unsigned *minor)
 	ON(device, any, status = mig ? NVML_ERROR_NOT_SUPPORTED : put_number(gpu, "minor", minor));
 }
 
+/* NVIDIA's own plugin asks; bcd does not. */
+API unsigned nvmlDeviceGetCudaComputeCapability(void *device, unsigned *major, unsigned *minor)
+{
+	ON(device, any, {
+		status = put_number(gpu, "compute_major", major);
+		if (status == NVML_SUCCESS)
+			status = put_number(gpu, "compute_minor", minor);
+	});
+}
+
+API unsigned nvmlDeviceGetGpuInstanceProfileInfo(void *device, unsigned profile, void *info)
+{
+	ON(device, any, {
+		(void)gpu, (void)profile, (void)info;
+		status = NVML_ERROR_NOT_SUPPORTED;
+	});
+}
+
 static unsigned fill_pci(const json_t *gpu, struct nvml_pci *pci, bool newest)
 {
 	const char *text;
@@ -582,7 +600,7 @@ static void slices_of(const json_t *mig, unsigned *gi, unsigned *ci)
 		return;
 	if (sscanf(profile, "%ug", gi) != 1)
 		*gi = (unsigned)scene_number_or(mig, "size", 1);
-	*ci = (unsigned)scene_number_or(mig, "ci_size", *gi);
+	*ci = *gi;
 }
 
 API unsigned nvmlDeviceGetAttributes_v2(void *device, struct nvml_attributes *out)
@@ -600,22 +618,17 @@ API unsigned nvmlDeviceGetAttributes_v2(void *device, struct nvml_attributes *ou
 }
 
 /* An instance's handle is that of the first MIG device in it. */
-static unsigned find_instance(const struct handle *handle, const char *name, unsigned id,
-			      void **out)
+static unsigned find_instance(const struct handle *handle, unsigned gi, void **out)
 {
 	const json_t *gpu = NULL, *migs, *one;
 	unsigned status = find_gpu(handle, &gpu);
-	long long gi = -1;
 
 	if (status != NVML_SUCCESS)
 		return status;
 	migs = json_object_get(gpu, "mig");
-	if (*handle->mig) /* a compute instance of this one's GPU instance */
-		gi = scene_number_or(find_uuid(migs, handle->mig), "gi", -1);
 	for (size_t i = 0; i < json_array_size(migs); i++) {
 		one = json_array_get(migs, i);
-		if (scene_number_or(one, name, -1) != id ||
-		    (gi >= 0 && scene_number_or(one, "gi", -1) != gi))
+		if (scene_number_or(one, "gi", -1) != gi)
 			continue;
 		*out = handle_of(handle->gpu, json_string_value(json_object_get(one, "uuid")));
 		return NVML_SUCCESS;
@@ -623,26 +636,15 @@ static unsigned find_instance(const struct handle *handle, const char *name, uns
 	return NVML_ERROR_NOT_FOUND;
 }
 
-static unsigned instance_of(const char *function, const struct handle *handle, const char *name,
-			    unsigned id, void **out)
+API unsigned nvmlDeviceGetGpuInstanceById(void *device, unsigned id, void **out)
 {
-	unsigned status = scene_begin(function);
+	unsigned status = scene_begin(__func__);
 
 	if (status != NVML_SUCCESS)
 		return status;
-	status = find_instance(handle, name, id, out);
+	status = find_instance(device, id, out);
 	scene_end();
 	return status;
-}
-
-API unsigned nvmlDeviceGetGpuInstanceById(void *device, unsigned id, void **out)
-{
-	return instance_of(__func__, device, "gi", id, out);
-}
-
-API unsigned nvmlGpuInstanceGetComputeInstanceById(void *instance, unsigned id, void **out)
-{
-	return instance_of(__func__, instance, "ci", id, out);
 }
 
 API unsigned nvmlGpuInstanceGetInfo(void *instance, struct nvml_gpu_instance_info *out)
@@ -656,18 +658,6 @@ API unsigned nvmlGpuInstanceGetInfo(void *instance, struct nvml_gpu_instance_inf
 	});
 }
 
-API unsigned nvmlComputeInstanceGetInfo_v2(void *instance, struct nvml_compute_instance_info *out)
-{
-	ON(instance, find_mig, {
-		unsigned gi, ci;
-
-		memset(out, 0, sizeof *out);
-		slices_of(mig, &gi, &ci);
-		out->id = (unsigned)scene_number_or(mig, "ci", 0);
-		out->placement.start = (unsigned)scene_number_or(mig, "ci_start", 0);
-		out->placement.size = (unsigned)scene_number_or(mig, "ci_size", ci);
-	});
-}
 #endif
 
 /* --- events --- */

@@ -48,7 +48,7 @@ struct reading_mig {
 	int32_t gi, ci;
 	char profile[INVENTORY_PROFILE_SIZE]; /* "1g.10gb", as NVIDIA prints it without "MIG " */
 	char uuid[ATOM_VISIBLE_SIZE];         /* "MIG-…" */
-	int32_t start, size;  /* in eighths of the GPU; start -1: the source can't tell */
+	int32_t start, size;  /* of its GPU instance, in eighths of the GPU; start -1: not told */
 	int64_t memory_bytes; /* or READING_UNKNOWN */
 };
 

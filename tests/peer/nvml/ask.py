@@ -62,10 +62,6 @@ def mig(gpu, handle, total):
         place = nvml.nvmlGpuInstanceGetInfo(whole).placement
         start, size = place.start, place.size
         slices = round(total * size / instance["memory_bytes"] / 4) * 4
-        if attributes.computeInstanceSliceCount < attributes.gpuInstanceSliceCount:
-            part = nvml.nvmlGpuInstanceGetComputeInstanceById(whole, instance["ci"])
-            share = nvml.nvmlComputeInstanceGetInfo(part).placement
-            start, size = start + share.start, share.size
         instance["start"], instance["size"] = start * 8 // slices, size * 8 // slices
     except nvml.NVMLError as error:
         assert error.value in ABSENT

@@ -1,3 +1,4 @@
+#include "gpu/core/belief.h"
 #include "gpu/smi.h"
 #include "lib/folder.h"
 #include "lib/test.h"
@@ -15,7 +16,6 @@
  *   order                  nvidia-smi complains of a GPU without a handle after or before the others
  *   pci of such a GPU      nvidia-smi only
  *   gauges.energy_mj       NVML only
- *   start, size of a part  of a GPU instance ("1c.3g.40gb"): nvidia-smi tells the whole's
  */
 
 static struct loop *loop;
@@ -120,21 +120,13 @@ static int compare_gpus(const void *a, const void *b)
 
 static void level_gpu(json_t *gpu)
 {
-	json_t *mig, *error = json_object_get(gpu, "error");
-	size_t i;
+	json_t *error = json_object_get(gpu, "error");
 
 	if (error)
 		json_string_set(error, "there is one");
 	json_object_del(json_object_get(gpu, "gauges"), "energy_mj");
 	if (!json_object_get(gpu, "uuid"))
 		json_object_del(gpu, "pci");
-	json_array_foreach(json_object_get(gpu, "mig"), i, mig)
-	{
-		if (!strstr(json_string_value(json_object_get(mig, "profile")), "c."))
-			continue;
-		json_object_del(mig, "start");
-		json_object_del(mig, "size");
-	}
 }
 
 /* Without what is listed above, as text. */
@@ -195,6 +187,48 @@ static void test_both_sources_agree(void **state)
 	assert_true(count >= 20);
 }
 
+/* What bcd makes of one reading: GPUs, their parts and their health, a line each. */
+static void believe(struct reading *reading, struct buf *out)
+{
+	CLEANUP(belief) struct belief belief = {0};
+	CLEANUP(inventory) struct inventory inventory = {0};
+	int32_t numa[INVENTORY_MAX_GPUS] = {0};
+	char text[ATOM_TEXT_SIZE];
+
+	belief_reading(&belief, reading, numa);
+	belief_inventory(&belief, 0, &inventory);
+	vec_each (&inventory.gpus, const struct inventory_gpu *gpu)
+		buf_printf(out, "%s minor %d %s %lld healthy %d\n", gpu->pci, gpu->minor,
+			   gpu->model, (long long)gpu->memory_bytes, gpu->health.healthy);
+	vec_each (&inventory.atoms, const struct inventory_atom *atom) {
+		atom_format(text, &atom->atom);
+		buf_printf(out, "%s [%d, %d) %s %s %lld healthy %d\n", text, atom->range.lo,
+			   atom->range.hi, atom->profile, atom->visible,
+			   (long long)atom->memory_bytes, atom->health.healthy);
+	}
+}
+
+/* What can be booked, and what is sick, is the same whoever was asked. proves: DP-51 */
+static void test_both_sources_are_believed_alike(void **state)
+{
+	const char *name;
+	json_t *scene;
+
+	json_object_foreach(json_object_get(scenes, "tell"), name, scene)
+	{
+		CLEANUP(reading) struct reading nvml = {0}, smi = {0};
+		CLEANUP(buf) struct buf nvml_text = {0}, smi_text = {0};
+		struct error error;
+
+		set_scene(state, scene);
+		if (!ask_nvml(&nvml, &error) || !ask_smi(&smi, &error))
+			fail_msg("%s: %s", name, error.what);
+		believe(&nvml, &nvml_text);
+		believe(&smi, &smi_text);
+		expect_same(name, buf_text(&nvml_text), buf_text(&smi_text));
+	}
+}
+
 /* N02: whatever keeps NVML from starting, both fail, and know what to do. */
 static void test_both_sources_fail_together(void **state)
 {
@@ -217,6 +251,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_both_sources_agree, make, drop),
+		cmocka_unit_test_setup_teardown(test_both_sources_are_believed_alike, make, drop),
 		cmocka_unit_test_setup_teardown(test_both_sources_fail_together, make, drop),
 	};
 

@@ -428,23 +428,21 @@ static void test_instances_and_their_places(void **state UNUSED)
 	assert_false(world.reading.gpus.items[1].mig_enabled);
 }
 
-/* Three compute instances share one GPU instance: each has a place of its own. */
+/* Three compute instances share one GPU instance, and its place. */
 static void test_compute_instances_share(void **state UNUSED)
 {
 	json_t *list = json_array();
 
-	for (int i = 0; i < 3; i++) {
-		json_t *one = instance(i, 2, i, "1c.3g.40gb", 4, 4, 40448);
-
-		json_object_set_new(one, "ci_start", json_integer(i));
-		json_array_append_new(list, one);
-	}
+	for (int i = 0; i < 3; i++)
+		json_array_append_new(list, instance(i, 2, i, "1c.3g.40gb", 4, 4, 40448));
+	json_array_append_new(list, instance(3, 3, 0, "2g.20gb", 0, 2, 20096));
 	set_mig(list);
 	open_driver(newest);
 	read_scene();
-	assert_int_equal(world.reading.gpus.items[0].mig.count, 3);
+	assert_int_equal(world.reading.gpus.items[0].mig.count, 4);
 	for (int i = 0; i < 3; i++)
-		expect_mig((size_t)i, 2, i, "1c.3g.40gb", 4 + i, 1);
+		expect_mig((size_t)i, 2, i, "1c.3g.40gb", 4, 4);
+	expect_mig(3, 3, 0, "2g.20gb", 0, 2);
 }
 
 static void test_gpus_of_other_slices(void **state UNUSED)
