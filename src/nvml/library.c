@@ -1,7 +1,11 @@
 #include "nvml/library.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define SONAME "libnvidia-ml.so.1"
@@ -106,9 +110,11 @@ static bool take_functions(struct nvml *nvml, const char *path, struct error *er
 	return error_set(error, ERROR_UNAVAILABLE, "load '%s': it has no %s", path, missing);
 }
 
-static bool open_library(const char *path, struct nvml *ret_nvml, struct error *error)
+/* `name` is what dlopen() takes, `path` what people know it by. */
+static bool open_library(const char *name, const char *path, struct nvml *ret_nvml,
+			 struct error *error)
 {
-	struct nvml nvml = {.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL)};
+	struct nvml nvml = {.handle = dlopen(name, RTLD_NOW | RTLD_LOCAL)};
 	const char *why;
 
 	if (!nvml.handle) {
@@ -124,32 +130,53 @@ static bool open_library(const char *path, struct nvml *ret_nvml, struct error *
 	return true;
 }
 
+/* A link in another root folder means a place in there. -1 with errno. */
+static int open_in(const char *root, const char *path)
+{
+	struct open_how how = {.flags = O_RDONLY | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
+	int folder = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC), fd;
+
+	if (folder < 0)
+		return -1;
+	fd = (int)syscall(SYS_openat2, folder, path, &how, sizeof how);
+	if (fd < 0 && errno == ENOSYS) /* kernels before 5.6 */
+		fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+	close(folder);
+	return fd;
+}
+
 /* A file that is there but can't be loaded is the answer: another one would not be the driver's. */
 static bool open_below(const char *root, struct nvml *ret_nvml, struct error *error)
 {
-	char path[512];
+	char path[128], name[32], full[512];
 
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-		snprintf(path, sizeof path, "%s/%s/" SONAME, root, folders[i]);
-		if (access(path, F_OK) == 0)
-			return open_library(path, ret_nvml, error);
+		bool ok;
+		int fd;
+
+		snprintf(path, sizeof path, "%s/" SONAME, folders[i]);
+		fd = open_in(root, path);
+		if (fd < 0)
+			continue;
+		snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+		snprintf(full, sizeof full, "%s/%s", str_equal(root, "/") ? "" : root, path);
+		ok = open_library(name, full, ret_nvml, error);
+		close(fd);
+		return ok;
 	}
-	error_set(error, ERROR_NOT_FOUND, "find " SONAME " below '%s': there is none",
-		  *root ? root : "/");
+	error_set(error, ERROR_NOT_FOUND, "find " SONAME " below '%s': there is none", root);
 	error_hint(error, "Install NVIDIA's driver.");
 	return false;
 }
 
 bool library_load(const char *path, const char *root, struct nvml *ret_nvml, struct error *error)
 {
-	bool own = str_equal(root, "/") || !*root;
-
 	if (path) {
 		if (access(path, F_OK) == 0)
-			return open_library(path, ret_nvml, error);
+			return open_library(path, path, ret_nvml, error);
 		return error_set(error, ERROR_NOT_FOUND, "load '%s': there is no such file", path);
 	}
-	if (own && open_library(SONAME, ret_nvml, error))
+	if (str_equal(root, "/") && open_library(SONAME, SONAME, ret_nvml, error))
 		return true;
-	return open_below(own ? "" : root, ret_nvml, error);
+	return open_below(root, ret_nvml, error);
 }

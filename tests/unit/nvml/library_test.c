@@ -1,5 +1,6 @@
 #include "nvml/library.h"
 
+#include "base/buf.h"
 #include "lib/folder.h"
 #include "lib/test.h"
 
@@ -41,6 +42,23 @@ static void make_folders(void **state, const char *below)
 	assert_int_equal(mkdir(path, 0700), 0);
 }
 
+static void copy_file(const char *from, const char *to)
+{
+	CLEANUP(buf) struct buf content = {0};
+	FILE *in = fopen(from, "re"), *out = fopen(to, "we");
+	size_t length;
+
+	assert_non_null(in);
+	assert_non_null(out);
+	do {
+		length = fread(buf_extend(&content, 65536), 1, 65536, in);
+		assert_int_equal(fwrite(content.data, 1, length, out), length);
+		buf_clear(&content);
+	} while (length > 0);
+	fclose(in);
+	assert_int_equal(fclose(out), 0);
+}
+
 static void test_found_below_a_root(void **state)
 {
 	static const char *const folders[] = {
@@ -57,10 +75,30 @@ static void test_found_below_a_root(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
 		make_folders(state, folders[i]);
 		snprintf(path, sizeof path, "%s/libnvidia-ml.so.1", folder_path(state, folders[i]));
-		assert_int_equal(symlink(newest, path), 0);
+		copy_file(newest, path);
 		expect_ok(library_load(NULL, *state, &nvml, &error), &error);
 		assert_int_equal(unlink(path), 0);
 	}
+}
+
+/* Debian's package leads through /etc/alternatives: absolute links, of that root. */
+static void test_links_mean_their_root(void **state)
+{
+	struct nvml nvml = {0};
+	struct error error;
+	char path[512];
+
+	make_folders(state, "usr/lib64");
+	make_folders(state, "etc/alternatives");
+	make_folders(state, "opt/driver");
+	snprintf(path, sizeof path, "%s/libnvidia-ml.so.1", folder_path(state, "usr/lib64"));
+	assert_int_equal(symlink("/etc/alternatives/nvml", path), 0);
+	assert_int_equal(symlink("/opt/driver/nvml", folder_path(state, "etc/alternatives/nvml")),
+			 0);
+	expect_error(library_load(NULL, *state, &nvml, &error), &error, ERROR_NOT_FOUND,
+		     "there is none");
+	copy_file(newest, folder_path(state, "opt/driver/nvml"));
+	expect_ok(library_load(NULL, *state, &nvml, &error), &error);
 }
 
 static void test_what_can_not_be_loaded(void **state)
@@ -84,6 +122,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_driver_has_what_it_has),
 		cmocka_unit_test_setup_teardown(test_found_below_a_root, folder_make,
+						folder_remove),
+		cmocka_unit_test_setup_teardown(test_links_mean_their_root, folder_make,
 						folder_remove),
 		cmocka_unit_test_setup_teardown(test_what_can_not_be_loaded, folder_make,
 						folder_remove),
