@@ -1,8 +1,9 @@
 /*
  * cut: which part of its GPU each MIG instance takes.
  *
- * NVML tells where an instance lies; nvidia-smi doesn't. What can't be told is placed as the driver
- * would, once, and stays there for as long as the instance exists: bookings are by that part.
+ * The driver tells where a GPU instance lies, unless it is too old or gives us no leave to ask. What
+ * isn't told is placed as the driver would, once, and stays there for as long as the instance exists:
+ * bookings are by that part.
  * Compute instances that share a GPU instance share its part. What doesn't fit takes the whole GPU:
  * too much is refused, never given twice.
  * Pure.
