@@ -349,6 +349,9 @@ func (p *Product) AnotherNode(log string) (*Process, error) {
 func (p *Product) KillServe() error { return p.serve.End(syscall.SIGKILL) }
 func (p *Product) KillNode() error  { return p.node.End(syscall.SIGKILL) }
 
+// NodePID is bcd's process.
+func (p *Product) NodePID() int { return p.node.PID() }
+
 // Stop ends both politely.
 func (p *Product) Stop() error {
 	return errors.Join(p.node.End(syscall.SIGTERM), p.serve.End(syscall.SIGTERM))
