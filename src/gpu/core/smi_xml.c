@@ -311,8 +311,6 @@ static void close_gpu(struct parse *parse)
 			gpu->gauges[GAUGE_MEMORY_FREE_BYTES] = READING_UNKNOWN;
 	/* In MIG mode drivers of 450 to 510 count by instance only. */
 	gpu->ecc_uncorrectable = uncorrected != READING_UNKNOWN ? uncorrected : parse->mig_ecc;
-	if (gpu->ecc_uncorrectable < 0)
-		gpu->ecc_uncorrectable = 0;
 	if (!gpu->has_uuid && !*gpu->error)
 		str_copy(gpu->error, sizeof gpu->error, "it has no UUID");
 }

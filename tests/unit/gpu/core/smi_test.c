@@ -453,6 +453,48 @@ static void test_placements_find_their_gpu(void **state)
 	assert_int_equal(mig->size, 1);
 }
 
+/* Made or removed while the report was written. */
+static void test_a_part_without_numbers_is_none(void **state)
+{
+	static const char report[] =
+		"<nvidia_smi_log><gpu><mig_devices>"
+		"<mig_device><index>0</index><gpu_instance_id>N/A</gpu_instance_id>"
+		"<compute_instance_id>0</compute_instance_id></mig_device>"
+		"<mig_device><index>1</index><gpu_instance_id>7</gpu_instance_id></mig_device>"
+		"<mig_device><index>2</index><gpu_instance_id>8</gpu_instance_id>"
+		"<compute_instance_id>0</compute_instance_id></mig_device>"
+		"</mig_devices></gpu></nvidia_smi_log>";
+	const struct smi_said said = {report, "", strlen(report), 0};
+	CLEANUP(smi) struct smi smi = {0};
+	struct error error;
+
+	(void)state;
+	expect_ok(smi_read(&said, &smi, &error), &error);
+	assert_int_equal(smi.reading.gpus.items[0].mig.count, 1);
+	assert_int_equal(smi.reading.gpus.items[0].mig.items[0].gi, 8);
+	assert_int_equal(smi.migs.count, 1);
+	assert_int_equal(smi.migs.items[0].index, 2);
+}
+
+static void test_complaints_are_bounded(void **state)
+{
+	CLEANUP(buf) struct buf err = {0};
+	CLEANUP(smi) struct smi smi = {0};
+	struct smi_said said = {.out = ""};
+	struct error error;
+
+	(void)state;
+	for (int i = 0; i < 2 * INVENTORY_MAX_GPUS; i++)
+		buf_printf(&err,
+			   "Unable to determine the device handle for GPU0000:%02X:00.0: GPU is "
+			   "lost.\n",
+			   (unsigned)i);
+	said.err = buf_text(&err);
+	expect_ok(smi_read(&said, &smi, &error), &error);
+	assert_int_equal(smi.reading.gpus.count, INVENTORY_MAX_GPUS);
+	assert_string_equal(smi.reading.gpus.items[63].pci, "0000:3f:00.0");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -466,6 +508,8 @@ int main(void)
 		cmocka_unit_test(test_the_size_is_bounded),
 		cmocka_unit_test(test_a_name_of_a_process_can_do_nothing),
 		cmocka_unit_test(test_placements_find_their_gpu),
+		cmocka_unit_test(test_a_part_without_numbers_is_none),
+		cmocka_unit_test(test_complaints_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
