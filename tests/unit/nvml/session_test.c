@@ -2,6 +2,7 @@
 
 #include "lib/fakedriver.h"
 #include "lib/folder.h"
+#include "lib/seed.h"
 #include "lib/test.h"
 
 #include <pthread.h>
@@ -532,17 +533,16 @@ static void *cut_again_and_again(void *arg UNUSED)
 	return NULL;
 }
 
+/* No eighth is of two GPU instances. */
 static void expect_consistent(const struct reading_gpu *gpu)
 {
-	bool taken[8] = {false};
+	int32_t owners[8] = {0};
 
 	vec_each (&gpu->mig, const struct reading_mig *mig) {
-		if (mig->start < 0)
-			continue;
-		for (int32_t i = mig->start; i < mig->start + mig->size; i++) {
+		for (int32_t i = mig->start; i >= 0 && i < mig->start + mig->size; i++) {
 			assert_in_range(i, 0, 7);
-			assert_false(taken[i]);
-			taken[i] = true;
+			assert_true(owners[i] == 0 || owners[i] == mig->gi + 1);
+			owners[i] = mig->gi + 1;
 		}
 	}
 }
@@ -564,6 +564,95 @@ static void test_cut_while_it_is_read(void **state UNUSED)
 		}
 	}
 	end_cutter();
+}
+
+/* --- whatever it says --- */
+
+static json_t *random_value(struct seed *seed)
+{
+	static const json_int_t numbers[] = {
+		0, 1, 2, 7, 8, 100, -1, INT32_MAX, (json_int_t)UINT32_MAX, INT64_MAX, INT64_MIN,
+	};
+	static const char *const texts[] = {
+		"",
+		"NOT_SUPPORTED",
+		"UNKNOWN",
+		"RESET_REQUIRED",
+		"NOT_FOUND",
+		"TIMEOUT",
+		"NO_PERMISSION",
+		"IRQ_ISSUE",
+		"GPU_IS_LOST",
+		"GPU_NOT_FOUND",
+		"  odd \t\n",
+		"\u00e9\u20ac",
+		"1c.9g.999gb",
+		"MIG-",
+		"00000000:ZZ:00.0",
+		"ffffffff:ff:ff.0",
+		"GPU-5a1c0de0-0000-4000-8000-000000000000",
+		"a name that is longer than what there is room for in most of the places where it "
+		"may go",
+	};
+
+	if (seed_below(seed, 2))
+		return json_integer(numbers[seed_below(seed, ARRAY_SIZE(numbers))]);
+	return json_string(texts[seed_below(seed, ARRAY_SIZE(texts))]);
+}
+
+/* Some members become something else; `uuid` stays a text, as the fake knows GPUs by it. */
+static void disturb(struct seed *seed, json_t *object)
+{
+	CLEANUP(tree) json_t *before = json_copy(object);
+
+	for (void *at = json_object_iter(before); at; at = json_object_iter_next(before, at)) {
+		const char *name = json_object_iter_key(at);
+
+		if (!str_equal(name, "uuid") && !str_equal(name, "mig") && !seed_below(seed, 6))
+			json_object_set_new(object, name, random_value(seed));
+	}
+	if (seed_below(seed, 20) == 0)
+		json_object_set_new(object, "uuid", json_string("no UUID at all"));
+}
+
+/* bcd understands every reading, and each is of as many GPUs as there are. */
+static void expect_understood(size_t gpus)
+{
+	CLEANUP(tree) json_t *object = reading_json(&world.reading);
+	CLEANUP(reading) struct reading again = {0};
+	struct error error;
+
+	assert_int_equal(world.reading.gpus.count, gpus);
+	expect_ok(reading_read(object, &again, &error), &error);
+	vec_each (&world.reading.gpus, const struct reading_gpu *gpu) {
+		assert_true(gpu->ecc_uncorrectable >= 0);
+		assert_true(*gpu->error || !(gpu->lost || gpu->needs_reset));
+		expect_consistent(gpu);
+	}
+}
+
+static void test_whatever_it_says(void **state UNUSED)
+{
+	struct seed seed;
+
+	seed_init(&seed);
+	open_driver(newest);
+	for (int i = 0; i < 1000; i++) {
+		size_t gpus = seed_below(&seed, 4);
+
+		json_decref(world.scene);
+		world.scene = fakedriver_new((int)gpus);
+		for (size_t j = 0; j < gpus; j++) {
+			json_t *gpu = fakedriver_gpu(world.scene, j);
+
+			fakedriver_split(gpu, (int)seed_below(&seed, 8));
+			for (size_t k = 0; k < json_array_size(json_object_get(gpu, "mig")); k++)
+				disturb(&seed, json_array_get(json_object_get(gpu, "mig"), k));
+			disturb(&seed, gpu);
+		}
+		read_scene();
+		expect_understood(gpus);
+	}
 }
 
 /* --- drivers --- */
@@ -637,6 +726,7 @@ int main(int argc, char **argv)
 		ROW(test_enabled_without_instances),
 		ROW(test_instances_that_go),
 		ROW(test_cut_while_it_is_read),
+		ROW(test_whatever_it_says),
 		ROW(test_an_old_driver),
 		ROW(test_a_driver_that_is_gone),
 	};
