@@ -283,6 +283,8 @@ static bool set_identity(struct http_call *call, const struct http_identity *ide
 	if (identity->certificate_pem) {
 		set_blob(curl, CURLOPT_SSLCERT_BLOB, identity->certificate_pem);
 		set_blob(curl, CURLOPT_SSLKEY_BLOB, identity->key_pem);
+		/* An encrypted key is refused; OpenSSL would ask the terminal. */
+		must_set(curl_easy_setopt(curl, CURLOPT_KEYPASSWD, ""));
 	}
 	if (identity->ca_pem) {
 		set_blob(curl, CURLOPT_CAINFO_BLOB, identity->ca_pem);

@@ -1,6 +1,6 @@
 /*
  * multi: HTTPS requests on the loop, several at a time, none of which blocks it: for bcd, whose
- * one thread must keep its turn while a server is slow. Simulated with the other effects.
+ * one thread must keep its turn while a server is slow.
  *
  * Owns      the same rule of what may leave as client.h, connections that are kept for the next
  *           request of the same identity, and their bounds.

@@ -149,7 +149,9 @@ static bool load_files(struct credentials *credentials, struct kube_access *ret_
 			  credentials->files.count > 1 ? " nor at the others named" : "");
 		return error_hint(error, "Name the file that the kubelet uses (its --kubeconfig).");
 	}
-	return kube_config_resolve(config, credentials->context, ret_access, error);
+	return kube_config_resolve(config, credentials->context, ret_access, error) ||
+	       error_wrap(error, "kubeconfig %s%s", credentials->files.items[0].path,
+			  credentials->files.count > 1 ? " and others" : "");
 }
 
 static bool load_access(struct credentials *credentials, struct error *error)

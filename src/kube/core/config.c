@@ -306,21 +306,21 @@ static bool present(const struct kube_source *source)
 static bool check_server(const char *server, const char *cluster, struct error *error)
 {
 	if (!server)
-		return error_set(error, ERROR_INVALID_CONFIG,
-				 "kubeconfig: cluster '%s' names no server", cluster);
+		return error_set(error, ERROR_INVALID_CONFIG, "cluster '%s' names no server",
+				 cluster);
 	if (strlen(server) >= KUBE_SERVER_SIZE)
 		return error_set(error, ERROR_INVALID_CONFIG,
-				 "kubeconfig: the server of cluster '%s' is longer than %d bytes",
-				 cluster, KUBE_SERVER_SIZE - 1);
+				 "the server of cluster '%s' is longer than %d bytes", cluster,
+				 KUBE_SERVER_SIZE - 1);
 	if (strncasecmp(server, "https://", 8) != 0 || !server[8] || server[8] == '/') {
 		error_set(error, ERROR_INVALID_CONFIG,
-			  "kubeconfig: the server of cluster '%s' is no https:// address", cluster);
+			  "the server of cluster '%s' is no https:// address", cluster);
 		return error_hint(error, "A key is never sent unencrypted: use the API server's "
 					 "https:// address.");
 	}
 	if (strpbrk(server, "@?#") || strpbrk(server, " \t\r\n"))
 		return error_set(error, ERROR_INVALID_CONFIG,
-				 "kubeconfig: the server of cluster '%s' holds more than a host, a "
+				 "the server of cluster '%s' holds more than a host, a "
 				 "port and a path",
 				 cluster);
 	return true;
@@ -341,7 +341,7 @@ static bool take_proxy(const char *proxy, const char *cluster, struct kube_acces
 		buf_add_text(&whole, proxy);
 	else
 		return error_set(error, ERROR_INVALID_CONFIG,
-				 "kubeconfig: the proxy-url of cluster '%s' is neither http, https "
+				 "the proxy-url of cluster '%s' is neither http, https "
 				 "nor socks5",
 				 cluster);
 	access->proxy = buf_take_text(&whole);
@@ -355,10 +355,8 @@ static bool take_cluster(const json_t *cluster, const char *name, struct kube_ac
 	size_t length;
 
 	if (json_object_get(cluster, "insecure-skip-tls-verify")) {
-		error_set(
-			error, ERROR_INVALID_CONFIG,
-			"kubeconfig: cluster '%s' has insecure-skip-tls-verify, which isn't taken",
-			name);
+		error_set(error, ERROR_INVALID_CONFIG,
+			  "cluster '%s' has insecure-skip-tls-verify, which isn't taken", name);
 		return error_hint(error, "Give the server's authority instead, as "
 					 "certificate-authority or certificate-authority-data.");
 	}
@@ -393,8 +391,8 @@ static bool check_user(const json_t *user, const char *name, struct error *error
 
 	for (size_t i = 0; i < ARRAY_SIZE(NEVER); i++)
 		if (json_object_get(user, NEVER[i].field)) {
-			error_set(error, ERROR_INVALID_CONFIG, "kubeconfig: user '%s' has %s, %s",
-				  name, NEVER[i].field, NEVER[i].why);
+			error_set(error, ERROR_INVALID_CONFIG, "user '%s' has %s, %s", name,
+				  NEVER[i].field, NEVER[i].why);
 			return error_hint(error, "%s", NEVER[i].hint);
 		}
 	return true;
@@ -413,13 +411,12 @@ static bool take_user(const json_t *user, const char *name, struct kube_access *
 	else
 		access->token.text = mem_strdup(text_of(user, "token"));
 	if (present(&access->certificate) != present(&access->key))
-		return error_set(error, ERROR_INVALID_CONFIG, "kubeconfig: user '%s' has a %s",
-				 name,
+		return error_set(error, ERROR_INVALID_CONFIG, "user '%s' has a %s", name,
 				 present(&access->key) ? "client-key without a client-certificate"
 						       : "client-certificate without a client-key");
 	if (!present(&access->certificate) && !present(&access->token)) {
 		error_set(error, ERROR_INVALID_CONFIG,
-			  "kubeconfig: user '%s' has neither a certificate nor a token", name);
+			  "user '%s' has neither a certificate nor a token", name);
 		return error_hint(error, "Without either the API server knows nobody.");
 	}
 	return true;
@@ -433,11 +430,10 @@ static const json_t *entry(const struct kube_config *config, const char *list, c
 		json_object_get(json_object_get(config->merged, list), name ? name : "");
 
 	if (!name)
-		error_set(error, ERROR_INVALID_CONFIG, "kubeconfig: context '%s' names no %s",
-			  context, kind);
+		error_set(error, ERROR_INVALID_CONFIG, "context '%s' names no %s", context, kind);
 	else if (!found)
-		error_set(error, ERROR_INVALID_CONFIG,
-			  "kubeconfig: %s '%s' of context '%s' is not there", kind, name, context);
+		error_set(error, ERROR_INVALID_CONFIG, "%s '%s' of context '%s' is not there", kind,
+			  name, context);
 	return name ? found : NULL;
 }
 
@@ -449,12 +445,12 @@ bool kube_config_resolve(const struct kube_config *config, const char *context,
 	const json_t *chosen, *cluster, *user;
 
 	if (!name) {
-		error_set(error, ERROR_INVALID_CONFIG, "kubeconfig: no current-context");
+		error_set(error, ERROR_INVALID_CONFIG, "no current-context");
 		return error_hint(error, "Name the context to use.");
 	}
 	chosen = json_object_get(json_object_get(config->merged, "contexts"), name);
 	if (!chosen)
-		return error_set(error, ERROR_NOT_FOUND, "kubeconfig: no context '%s'", name);
+		return error_set(error, ERROR_NOT_FOUND, "no context '%s'", name);
 	cluster = entry(config, "clusters", "cluster", text_of(chosen, "cluster"), name, error);
 	user = cluster ? entry(config, "users", "user", text_of(chosen, "user"), name, error)
 		       : NULL;

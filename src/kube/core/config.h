@@ -10,7 +10,8 @@
  *           insecure-skip-tls-verify, no passwords, no auth-provider, no impersonation; YAML 1.2
  *           booleans, unique keys, no aliases (text/yaml.h). exec plugins are refused too: their
  *           programs run for a person.
- * Errors    INVALID_CONFIG, naming file and field, never a value of a user.
+ * Errors    INVALID_CONFIG, naming file and field, never a value of a user. Who resolves names the
+ *           file.
  * Secrets   what a kube_access holds is overwritten when it is freed.
  * Source    kubeconfig (v1) of Kubernetes 1.37, k8s.io/client-go/tools/clientcmd; the peer test
  *           tests/peer/kube compares with kubectl.

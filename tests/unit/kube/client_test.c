@@ -8,7 +8,7 @@
 #include "text/tree.h"
 #include "unit/rpc/certs.h"
 
-#include <poll.h>
+#include <openssl/pem.h>
 
 #define OK_BODY "{\"metadata\":{\"name\":\"n0\"}}"
 
@@ -201,6 +201,32 @@ static void test_a_pair_that_stays_torn_says_so(void **state)
 	fake_api_destroy(world.api);
 }
 
+/* OpenSSL would ask for the password, and wait for it. */
+static void test_an_encrypted_key_is_refused(void **state)
+{
+	CLEANUP(buf) struct buf key = {0};
+	BIO *bio = BIO_new(BIO_s_mem()), *plain = BIO_new_mem_buf(world.first.key, -1);
+	EVP_PKEY *pkey = PEM_read_bio_PrivateKey(plain, NULL, NULL, NULL);
+	char *text;
+
+	assert_int_equal(PEM_write_bio_PKCS8PrivateKey(bio, pkey, EVP_aes_128_cbc(), "secret", 6,
+						       NULL, NULL),
+			 1);
+	long length = BIO_get_mem_data(bio, &text);
+	buf_add(&key, text, (size_t)length);
+	begin(state, &FINE, 1);
+	write_kubeconfig("", "client-certificate: pair.pem, client-key: key.pem");
+	write_file(folder_path(state, "key.pem"), buf_text(&key));
+	send_as(kube_get(NODE), KUBE_NORMAL, 50, NULL);
+	loop_run(world.loop);
+	assert_int_equal(world.error.code, ERROR_INVALID_CONFIG);
+	assert_string_equal(finish(), "");
+	fake_api_destroy(world.api);
+	EVP_PKEY_free(pkey);
+	BIO_free(bio);
+	BIO_free(plain);
+}
+
 static void test_401_renews_once(void **state)
 {
 	static const struct fake_api_answer NEVER = {.status = 401, .body = "{}"};
@@ -254,6 +280,7 @@ static void test_a_kubeconfig_that_comes_and_changes(void **state)
 	send_as(kube_get(NODE), KUBE_NORMAL, 50, NULL);
 	loop_run(world.loop);
 	assert_int_equal(world.error.code, ERROR_INVALID_CONFIG);
+	assert_non_null(strstr(world.error.what, "/kubeconfig: cluster 'c' has insecure-skip-"));
 	finish();
 	fake_api_destroy(world.api);
 }
@@ -604,6 +631,7 @@ int main(void)
 		TEST(test_a_rotated_certificate_is_used_without_a_restart),
 		TEST(test_a_torn_pair_is_tried_again),
 		TEST(test_a_pair_that_stays_torn_says_so),
+		TEST(test_an_encrypted_key_is_refused),
 		TEST(test_401_renews_once),
 		TEST(test_tokens_are_read_anew),
 		TEST(test_a_kubeconfig_that_comes_and_changes),
