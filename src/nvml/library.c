@@ -27,60 +27,42 @@ static const char *const folders[] = {
 	"run/nvidia/driver/usr/lib/aarch64-linux-gnu",
 };
 
+static const struct {
+	unsigned status;
+	const char *text;
+} texts[] = {
+	{NVML_SUCCESS, "success"},
+	{NVML_ERROR_UNINITIALIZED, "the driver was loaded anew"},
+	{NVML_ERROR_INVALID_ARGUMENT, "invalid argument"},
+	{NVML_ERROR_NOT_SUPPORTED, "not supported"},
+	{NVML_ERROR_NO_PERMISSION, "no permission"},
+	{NVML_ERROR_NOT_FOUND, "not found"},
+	{NVML_ERROR_INSUFFICIENT_SIZE, "text too long"},
+	{NVML_ERROR_DRIVER_NOT_LOADED, "the driver is not loaded"},
+	{NVML_ERROR_TIMEOUT, "timeout"},
+	{NVML_ERROR_IRQ_ISSUE, "interrupts don't arrive"},
+	{NVML_ERROR_FUNCTION_NOT_FOUND, "function not found"},
+	{NVML_ERROR_CORRUPTED_INFOROM, "corrupted infoROM"},
+	{NVML_ERROR_GPU_IS_LOST, "GPU is lost"},
+	{NVML_ERROR_RESET_REQUIRED, "GPU requires reset"},
+	{NVML_ERROR_OPERATING_SYSTEM, "blocked by the operating system"},
+	{NVML_ERROR_LIB_RM_VERSION_MISMATCH, "driver and library are of different versions"},
+	{NVML_ERROR_IN_USE, "GPU in use"},
+	{NVML_ERROR_MEMORY, "out of memory"},
+	{NVML_ERROR_NO_DATA, "no data"},
+	{NVML_ERROR_INSUFFICIENT_RESOURCES, "insufficient resources"},
+	{NVML_ERROR_ARGUMENT_VERSION_MISMATCH, "argument of another version"},
+	{NVML_ERROR_DEPRECATED, "deprecated"},
+	{NVML_ERROR_NOT_READY, "not ready"},
+	{NVML_ERROR_GPU_NOT_FOUND, "GPU not found"},
+};
+
 const char *nvml_text(unsigned status)
 {
-	switch (status) {
-	case NVML_SUCCESS:
-		return "success";
-	case NVML_ERROR_UNINITIALIZED:
-		return "the driver was loaded anew";
-	case NVML_ERROR_INVALID_ARGUMENT:
-		return "invalid argument";
-	case NVML_ERROR_NOT_SUPPORTED:
-		return "not supported";
-	case NVML_ERROR_NO_PERMISSION:
-		return "no permission";
-	case NVML_ERROR_NOT_FOUND:
-		return "not found";
-	case NVML_ERROR_INSUFFICIENT_SIZE:
-		return "text too long";
-	case NVML_ERROR_DRIVER_NOT_LOADED:
-		return "the driver is not loaded";
-	case NVML_ERROR_TIMEOUT:
-		return "timeout";
-	case NVML_ERROR_IRQ_ISSUE:
-		return "interrupts don't arrive";
-	case NVML_ERROR_FUNCTION_NOT_FOUND:
-		return "function not found";
-	case NVML_ERROR_CORRUPTED_INFOROM:
-		return "corrupted infoROM";
-	case NVML_ERROR_GPU_IS_LOST:
-		return "GPU is lost";
-	case NVML_ERROR_RESET_REQUIRED:
-		return "GPU requires reset";
-	case NVML_ERROR_OPERATING_SYSTEM:
-		return "blocked by the operating system";
-	case NVML_ERROR_LIB_RM_VERSION_MISMATCH:
-		return "driver and library are of different versions";
-	case NVML_ERROR_IN_USE:
-		return "GPU in use";
-	case NVML_ERROR_MEMORY:
-		return "out of memory";
-	case NVML_ERROR_NO_DATA:
-		return "no data";
-	case NVML_ERROR_INSUFFICIENT_RESOURCES:
-		return "insufficient resources";
-	case NVML_ERROR_ARGUMENT_VERSION_MISMATCH:
-		return "argument of another version";
-	case NVML_ERROR_DEPRECATED:
-		return "deprecated";
-	case NVML_ERROR_NOT_READY:
-		return "not ready";
-	case NVML_ERROR_GPU_NOT_FOUND:
-		return "GPU not found";
-	default:
-		return "unknown error";
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		if (texts[i].status == status)
+			return texts[i].text;
+	return "unknown error";
 }
 
 /* NULL when neither is there. */
