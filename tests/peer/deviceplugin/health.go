@@ -42,7 +42,10 @@ func StartRig(k Kubelet, like *Product, build, dir string) (r *Rig, err error) {
 		return nil, err
 	}
 	r.P = &Product{Kubelet: k, Dir: filepath.Join(dir, "product"), BCD: like.BCD, BetterCompute: like.BetterCompute,
-		GPUs: r.Driver.Config(), Env: r.Driver.Env(), Paths: map[string]string{"kubelet": r.Relay.Root()}}
+		GPUs: r.Driver.Config(), Env: r.Driver.Env(), Paths: map[string]string{"kubelet": r.Relay.Root(), "sys": filepath.Join(dir, "sys")}}
+	if err := sysfs(r.P.Paths["sys"]); err != nil {
+		return nil, err
+	}
 	for _, name := range []string{"data", "run", "cdi", "run_cdi"} {
 		r.P.Paths[name] = filepath.Join(dir, "bcd", strings.ReplaceAll(name, "_", "-"))
 	}
