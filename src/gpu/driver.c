@@ -237,6 +237,23 @@ static void tell(struct driver *driver)
 	driver->source.marker = belief_file_marker(driver->file);
 }
 
+/* A whole pass without NVML's answer: it may come yet, but till then nothing is known. (nvidia-smi takes
+ * its time on a machine with many GPUs; its own deadline is what counts.) */
+static void doubt_silence(struct driver *driver)
+{
+	struct error error;
+
+	if (!driver->source.settled || driver->by_smi || !driver->asking ||
+	    *driver->belief.failure ||
+	    mono_until(driver->asked, loop_now(driver->source.loop)) < SOURCE_PASS_MS)
+		return;
+	error_set(&error, ERROR_UNAVAILABLE, "the driver has not answered for %d s",
+		  SOURCE_PASS_MS / 1000);
+	belief_failure(&driver->belief, error.what);
+	driver->source.error = error;
+	driver->stale = true;
+}
+
 static bool look(struct source *source)
 {
 	struct driver *driver = driver_of(source);
@@ -246,6 +263,7 @@ static bool look(struct source *source)
 	follow_driver(driver);
 	if (driver->log)
 		klog_look(driver->log);
+	doubt_silence(driver);
 	ask_if_due(driver);
 	if (belief_file_look(driver->file))
 		driver->stale = true;

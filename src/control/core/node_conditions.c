@@ -5,9 +5,17 @@ static const struct {
 	const char *type;
 	bool no_schedule;
 } TYPES[] = {
-	{"ForeignGpuExposure", true},           {"KubernetesReleaseStuck", true},
-	{"KubernetesReleasesUnreadable", true}, {"PodResourcesUnavailable", true},
-	{"HostManagedExternally", false},       {"HostUnsupported", false},
+	{"ForeignGpuExposure", true},
+	{"KubernetesReleaseStuck", true},
+	{"KubernetesReleasesUnreadable", true},
+	{"PodResourcesUnavailable", true},
+	{"HostManagedExternally", false},
+	{"HostUnsupported", false},
+	{"GpuHealthUnreadable", false},
+	{"GpusUnreadable", false},
+	{"HoldsUnreadable", false},
+	{"KernelLogUnreadable", false},
+	{"SpecUnreadable", false},
 };
 
 bool node_condition_no_schedule(const char *type, bool tenant_controlled)
