@@ -8,8 +8,22 @@ void look_error(struct look *look, const char *what, const char *why)
 		snprintf(look->gpu->error, sizeof look->gpu->error, "%s: %s", what, why);
 }
 
+/* A driver that can't explain what became of its power or clocks has lost hold of the GPU: there
+ * nvidia-smi says ERR!. Elsewhere it may just be a field that this GPU lacks (N05). */
+static bool is_vital(const char *what)
+{
+	static const char *const vitals[] = {"handle", "uuid", "power", "clock"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(vitals); i++)
+		if (str_equal(what, vitals[i]))
+			return true;
+	return false;
+}
+
 bool look_got(struct look *look, const char *what, unsigned status)
 {
+	if (status == NVML_ERROR_UNKNOWN && !is_vital(what))
+		return false;
 	switch (status) {
 	case NVML_SUCCESS:
 		return true;
@@ -40,7 +54,7 @@ bool look_got(struct look *look, const char *what, unsigned status)
 	case NVML_ERROR_INSUFFICIENT_RESOURCES:
 	case NVML_ERROR_NOT_READY:
 		break;
-	default: /* NVML_ERROR_RESET_REQUIRED, and NVML_ERROR_UNKNOWN: nvidia-smi's ERR! */
+	default: /* NVML_ERROR_RESET_REQUIRED, NVML_ERROR_UNKNOWN, and what is newer */
 		look->gpu->needs_reset = true;
 		break;
 	}

@@ -365,12 +365,24 @@ static void take_mig_value(struct parse *parse, const char *path, const char *te
 		parse->mig_ecc += number;
 }
 
+/* A driver that can't explain what became of these has lost hold of the GPU; elsewhere it may just be
+ * what this GPU lacks (N05). The tool's table says ERR!, its report the words of NVML. */
+static bool is_err(const struct row *row, const char *text)
+{
+	bool vital =
+		row && (row->kind == KIND_UUID ||
+			(row->unit && (str_equal(row->unit, "W") || str_equal(row->unit, "MHz"))));
+
+	return (row && str_equal(text, "ERR!")) ||
+	       (vital && strcasecmp(text, "Unknown Error") == 0);
+}
+
 static void take_trouble(const struct parse *parse, struct reading_gpu *gpu, const struct row *row,
 			 const char *text)
 {
 	bool lost = says_lost(text);
 
-	if (!lost && !says_reset(text) && !(row && str_equal(text, "ERR!")))
+	if (!lost && !says_reset(text) && !is_err(row, text))
 		return;
 	gpu->lost |= lost;
 	gpu->needs_reset |= !lost;

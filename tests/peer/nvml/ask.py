@@ -8,6 +8,7 @@ import pynvml as nvml
 
 ABSENT = {nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_NO_PERMISSION, nvml.NVML_ERROR_NOT_FOUND,
           nvml.NVML_ERROR_INVALID_ARGUMENT, nvml.NVML_ERROR_NO_DATA}
+VITAL = {nvml.nvmlDeviceGetUUID, nvml.nvmlDeviceGetPowerUsage, nvml.nvmlDeviceGetClockInfo}
 ACTIONS = {0: "none", 1: "reset", 2: "reboot", 3: "drain_p2p", 4: "drain_reset"}
 
 
@@ -24,14 +25,16 @@ class Gpu:
         try:
             return function(self.handle, *arguments)
         except nvml.NVMLError as error:
-            self.judge(error.value)
+            self.judge(error.value, self.handle is None or function in VITAL)
             return None
 
-    def judge(self, status):
+    def judge(self, status, vital=False):
         if status == nvml.NVML_ERROR_GPU_IS_LOST:
             self.lost = True
-        elif status in (nvml.NVML_ERROR_UNKNOWN, nvml.NVML_ERROR_RESET_REQUIRED):
+        elif status == nvml.NVML_ERROR_RESET_REQUIRED or (status == nvml.NVML_ERROR_UNKNOWN and vital):
             self.needs_reset = True
+        elif status == nvml.NVML_ERROR_UNKNOWN:
+            pass  # a field that this GPU lacks
         elif status not in ABSENT and status not in (nvml.NVML_ERROR_TIMEOUT, nvml.NVML_ERROR_IRQ_ISSUE,
                                                      nvml.NVML_ERROR_CORRUPTED_INFOROM):
             raise nvml.NVMLError(status)

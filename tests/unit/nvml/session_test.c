@@ -193,11 +193,30 @@ static const struct {
 	{"TIMEOUT", .error = true},
 	{"IRQ_ISSUE", .error = true},
 	{"CORRUPTED_INFOROM", .error = true},
-	{"UNKNOWN", .needs_reset = true, .error = true},
+	{"UNKNOWN", .error = false}, /* but of what is vital, below */
 	{"RESET_REQUIRED", .needs_reset = true, .error = true},
 	{"GPU_IS_LOST", .lost = true, .error = true},
 	{"GPU_NOT_FOUND", .lost = true, .error = true},
 };
+
+/* nvidia-smi's ERR! */
+static void test_vital_fields_are_never_unknown(void **state UNUSED)
+{
+	static const char *const fields[] = {"power_mw", "sm_clock_mhz", "memory_clock_mhz"};
+
+	open_driver(newest);
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		json_t *before =
+			json_incref(json_object_get(fakedriver_gpu(world.scene, 1), fields[i]));
+
+		set(1, fields[i], json_string("UNKNOWN"));
+		read_scene();
+		assert_true(world.reading.gpus.items[1].needs_reset);
+		assert_true(*world.reading.gpus.items[1].error);
+		assert_false(world.reading.gpus.items[0].needs_reset);
+		set(1, fields[i], before);
+	}
+}
 
 /* Each field of one GPU in each of its ways to be absent or wrong; the other GPU stays as it was. */
 static void test_one_field_never_touches_another_gpu(void **state UNUSED)
@@ -234,6 +253,9 @@ static void test_one_field_never_touches_another_gpu(void **state UNUSED)
 			CLEANUP(free) char *same = NULL;
 			const struct reading_gpu *gpu;
 
+			if (str_equal(stands_for[j].status, "UNKNOWN") &&
+			    (strstr(fields[i], "power") || strstr(fields[i], "clock")))
+				continue;
 			set(1, fields[i], json_string(stands_for[j].status));
 			gpu = &read_scene()->gpus.items[1];
 			same = gpu_text(&world.reading.gpus.items[0]);
@@ -712,6 +734,7 @@ int main(int argc, char **argv)
 		ROW(test_faults),
 		ROW(test_advice_of_each_kind),
 		ROW(test_one_field_never_touches_another_gpu),
+		ROW(test_vital_fields_are_never_unknown),
 		ROW(test_nothing_but_identity),
 		ROW(test_a_lost_gpu_is_still_named),
 		ROW(test_a_gpu_lost_from_the_beginning_has_no_name),

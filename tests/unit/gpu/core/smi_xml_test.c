@@ -56,7 +56,7 @@ static void test_numbers_and_their_units(void **state)
 		if (gpu.gauges[GAUGE_POWER_MW] != rows[i].mw)
 			fail_msg("'%s' is %lld", rows[i].text,
 				 (long long)gpu.gauges[GAUGE_POWER_MW]);
-		assert_false(gpu.needs_reset);
+		assert_int_equal(gpu.needs_reset, strstr(rows[i].text, "Unknown Error") != NULL);
 	}
 }
 
@@ -129,7 +129,10 @@ static void test_an_empty_gpu_is_known_by_its_place(void **state)
 	assert_int_equal(gpu.minor, -1);
 	gpu = read_gpu("<uuid>Unknown Error</uuid><pci><pci_bus_id>N/A</pci_bus_id></pci>");
 	assert_string_equal(gpu.pci, "000f:01:00.0");
-	assert_string_equal(gpu.error, "its UUID is 'Unknown Error'");
+	assert_string_equal(gpu.error, "uuid: Unknown Error");
+	gpu = read_gpu("<uuid>N/A</uuid>");
+	assert_string_equal(gpu.error, "its UUID is 'N/A'");
+	assert_false(gpu.needs_reset);
 }
 
 /* The fan is nobody's fault; a power that is ERR! is the GPU's. */
@@ -142,6 +145,15 @@ static void test_trouble_is_named_with_its_place(void **state)
 	gpu = read_gpu("<gpu_power_readings><power_draw>ERR!</power_draw></gpu_power_readings>");
 	assert_true(gpu.needs_reset);
 	assert_string_equal(gpu.error, "gpu_power_readings/power_draw: ERR!");
+	gpu = read_gpu("<clocks><sm_clock>[Unknown Error]</sm_clock></clocks>");
+	assert_true(gpu.needs_reset);
+	assert_string_equal(gpu.error, "clocks/sm_clock: Unknown Error");
+	gpu = read_gpu("<temperature><gpu_temp>[Unknown Error]</gpu_temp></temperature>"
+		       "<fb_memory_usage><total>Unknown Error</total></fb_memory_usage>"
+		       "<remapped_rows><remapped_row_pending>Unknown Error</remapped_row_pending>"
+		       "</remapped_rows>");
+	assert_false(gpu.needs_reset);
+	assert_int_equal(gpu.row_remap, HEALTH_REMAP_NONE);
 	gpu = read_gpu("<fan_speed>[GPU requires reset]</fan_speed><x>GPU is lost</x>");
 	assert_true(gpu.needs_reset);
 	assert_true(gpu.lost);
