@@ -3,6 +3,9 @@
  *
  * Speaks    gpu/core/frame.h over one socket. Waits for a question, and answers it; XIDs come when they
  *           come. It never decides anything and keeps nothing.
+ * Holds     NVIDIA's devices open, as every user of NVML: while it lives no GPU can be reset and the
+ *           driver can't be unloaded. On a machine without persistence mode it also keeps the GPUs
+ *           initialised between readings.
  * Ends      with CHILD_END_ASKED when bcd closes the socket or is gone, with CHILD_END_DRIVER after it said
  *           why NVML can't be used (any more): a loaded library belongs to the driver that was
  *           loaded, so only a new process starts anew; with CHILD_END_TALK when bcd is not

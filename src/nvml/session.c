@@ -174,6 +174,8 @@ static enum health_recovery recovery_of(int64_t action)
 		return HEALTH_RECOVERY_DRAIN_P2P;
 	case NVML_RECOVERY_DRAIN_RESET:
 		return HEALTH_RECOVERY_DRAIN_RESET;
+	case NVML_RECOVERY_GPU_RESET:
+	case NVML_RECOVERY_BUS_RESET:
 	default:
 		return HEALTH_RECOVERY_RESET;
 	}
