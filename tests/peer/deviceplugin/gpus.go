@@ -31,7 +31,7 @@ func GPUCases(rig func() *Rig) []Case {
 		}
 	}
 	return []Case{
-		{"gpus/n01-one-of-four-is-lost", "proves: DP-10 DP-12 DP-13 DP-14 DP-44 DP-50", on((*Rig).oneLost)},
+		{"gpus/n01-one-of-four-is-lost", "proves: DP-10 DP-13 DP-14 DP-44 DP-50", on((*Rig).oneLost)},
 		{"gpus/n02-the-source-is-dead", "proves: DP-10 DP-13 DP-14", on((*Rig).deadSource)},
 		{"gpus/n03-which-xids-count", "proves: DP-10 DP-11 DP-52 RES-35 RES-36 RES-39", on((*Rig).xidKinds)},
 		{"gpus/n04-the-records-time-does-not", "proves: DP-52", on((*Rig).logTimes)},
