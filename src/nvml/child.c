@@ -135,13 +135,15 @@ static int serve(struct talk *talk, struct session *session)
 	return status;
 }
 
-/* The threads of events and of the driver go with the process: nothing is taken down before. */
+/* The threads of events and of the driver go with the process: nothing is taken down before, and what
+ * they may use stays up to the end. */
 int nvml_child_run(int socket, const char *path, const char *root)
 {
-	struct talk talk = {.socket = socket, .lock = PTHREAD_MUTEX_INITIALIZER};
-	static struct session session; /* events' thread may use it up to the end */
+	static struct talk talk = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	static struct session session;
 	struct error error;
 
+	talk.socket = socket;
 	prctl(PR_SET_NAME, "bcd-nvml");
 	if (!session_open(path, root, &session, &error)) {
 		say_error(&talk, &error);
