@@ -509,13 +509,14 @@ static const char *find(const char *text, const char *end, const char *what)
 	return text ? memmem(text, (size_t)(end - text), what, strlen(what)) : NULL;
 }
 
-static const char *find_last(const char *text, const char *end, const char *what)
+static const char *find_last(const char *text, const char *end, const char *tag)
 {
-	const char *last = NULL;
+	const char *at = end;
 
-	for (const char *at = text; (at = find(at, end, what)); at++)
-		last = at;
-	return last;
+	while ((at = memrchr(text, '<', (size_t)(at - text))))
+		if ((size_t)(end - at) >= strlen(tag) && memcmp(at, tag, strlen(tag)) == 0)
+			return at;
+	return NULL;
 }
 
 /* Names of processes are whatever a program calls itself, unescaped; the clocks that a GPU could
@@ -551,7 +552,7 @@ static void add_without_cuts(struct buf *out, const char *text, const char *end)
 	unsigned unclosed = 0;
 	const char *from = text;
 
-	while ((text = find(text, end, "<"))) {
+	while ((text = memchr(text, '<', (size_t)(end - text)))) {
 		const char *behind = behind_cut(text, end, &unclosed);
 
 		if (behind) {
