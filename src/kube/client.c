@@ -44,7 +44,8 @@ struct kube_client {
 	struct loop_defer *pump;
 	struct kube_call *calls;
 	size_t waiting, flying;
-	bool *gone; /* set while callbacks run: destroyed by one of them */
+	bool asking; /* for credentials: nothing is sent before they are there */
+	bool *gone;  /* set while callbacks run: destroyed by one of them */
 };
 
 /* A call of this priority is sent while fewer are under way. */
@@ -125,8 +126,10 @@ static void try_ended(struct kube_call *call, enum kube_way way)
 		end(call);
 		return;
 	}
-	if (next.step == KUBE_AGAIN_RENEWED)
+	if (next.step == KUBE_AGAIN_RENEWED) {
 		call->renewed = call->fresh = true;
+		credentials_renew(kube->credentials);
+	}
 	set_state(call, CALL_PAUSING);
 	loop_timer_start(call->timer, next.delay_ms);
 	loop_defer_arm(kube->pump);
@@ -215,11 +218,17 @@ static void try_start(struct kube_call *call)
 	CLEANUP(identity) struct identity identity = {0};
 	CLEANUP(buf) struct buf url = {0};
 	int64_t left_ms = mono_until(loop_now(kube->loop), call->deadline);
+	bool ready = true;
 	struct error error;
+	bool loaded = credentials_load(kube->credentials, &ready, &identity, &error);
 
+	if (loaded && !ready) {
+		kube->asking = true;
+		return;
+	}
 	call->tries++;
 	set_state(call, CALL_FLYING);
-	if (!credentials_load(kube->credentials, &identity, &error)) {
+	if (!loaded) {
 		set_unreached(call, KUBE_WAY_CREDENTIALS, &error);
 		try_ended(call, KUBE_WAY_CREDENTIALS);
 		return;
@@ -295,8 +304,20 @@ static void pump(void *arg)
 	while ((call = next_ended(kube)))
 		if (!tell(kube, call))
 			return;
-	while ((call = next_waiting(kube)) && kube->flying < PLACES[call->options.priority])
+	while (!kube->asking && (call = next_waiting(kube)) &&
+	       kube->flying < PLACES[call->options.priority])
 		try_start(call);
+}
+
+/* The outcome of its last try stands, if there was one. */
+static void end_waiting(struct kube_call *call)
+{
+	struct error error;
+
+	error_set(&error, ERROR_UNAVAILABLE, "its time was over before it could be sent");
+	if (call->tries == 0)
+		set_unreached(call, KUBE_WAY_UNSENT, &error);
+	end(call);
 }
 
 /* The deadline of one that waits, or the end of a pause. */
@@ -304,20 +325,14 @@ static void on_time(void *arg)
 {
 	struct kube_call *call = arg;
 	struct kube_client *kube = call->kube;
+	int64_t left_ms = mono_until(loop_now(kube->loop), call->deadline);
 
-	if (call->state == CALL_WAITING && mono_until(loop_now(kube->loop), call->deadline) <= 0) {
-		struct error error;
-
-		error_set(&error, ERROR_UNAVAILABLE,
-			  "it waited for a connection to the API server until its time was over");
-		set_unreached(call, KUBE_WAY_UNSENT, &error);
-		end(call);
-		return;
-	}
+	if (call->state == CALL_WAITING && left_ms <= 0)
+		end_waiting(call);
 	if (call->state != CALL_PAUSING)
 		return;
 	set_state(call, CALL_WAITING);
-	loop_timer_start(call->timer, mono_until(loop_now(kube->loop), call->deadline));
+	loop_timer_start(call->timer, left_ms);
 	loop_defer_arm(kube->pump);
 }
 
@@ -356,13 +371,21 @@ struct kube_call *kube_send(struct kube_client *kube, struct kube_request *reque
 	return call;
 }
 
+static void on_ready(void *arg)
+{
+	struct kube_client *kube = arg;
+
+	kube->asking = false;
+	loop_defer_arm(kube->pump);
+}
+
 struct kube_client *kube_client_create(struct loop *loop, const struct credentials_options *options)
 {
 	struct kube_client *kube = mem_alloc(sizeof *kube);
 
 	kube->loop = loop;
 	kube->multi = http_multi_create(loop);
-	kube->credentials = credentials_create(options);
+	kube->credentials = credentials_create(loop, options, on_ready, kube);
 	kube->pump = loop_defer_create(loop, pump, kube);
 	return kube;
 }

@@ -1,6 +1,8 @@
 #include "kube/credentials.h"
 
 #include "base/vec.h"
+#include "kube/program.h"
+#include "sys/clock.h"
 #include "sys/durable.h"
 
 struct file {
@@ -8,7 +10,20 @@ struct file {
 	struct durable_stamp stamp; /* as it was when it was parsed */
 };
 
+/* What a program says, and when it is asked. */
+struct asking {
+	struct program *program; /* while it runs */
+	bool answered;
+	struct kube_exec_answer answer;
+	struct mono asked;    /* when that was */
+	struct error trouble; /* of one that failed */
+};
+
 struct credentials {
+	struct loop *loop;
+	loop_fn *ready;
+	void *arg;
+	struct asking asking;
 	VEC(struct file) files; /* none: a service account */
 	bool too_many, relative;
 	char *context, *service_host, *service_port, *service_folder;
@@ -64,10 +79,14 @@ static void add_paths(struct credentials *credentials, const char *list)
 	credentials->too_many = credentials->files.count > CREDENTIALS_MAX_FILES;
 }
 
-struct credentials *credentials_create(const struct credentials_options *options)
+struct credentials *credentials_create(struct loop *loop, const struct credentials_options *options,
+				       loop_fn *ready, void *arg)
 {
 	struct credentials *credentials = mem_alloc(sizeof *credentials);
 
+	credentials->loop = loop;
+	credentials->ready = ready;
+	credentials->arg = arg;
 	if (options->kubeconfig)
 		add_paths(credentials, options->kubeconfig);
 	credentials->context = mem_strdup(options->context);
@@ -78,10 +97,18 @@ struct credentials *credentials_create(const struct credentials_options *options
 	return credentials;
 }
 
+static void asking_clear(struct asking *asking)
+{
+	program_destroy(asking->program);
+	kube_exec_answer_deinit(&asking->answer);
+	*asking = (struct asking){0};
+}
+
 void credentials_destroy(struct credentials *credentials)
 {
 	if (!credentials)
 		return;
+	asking_clear(&credentials->asking);
 	vec_each (&credentials->files, struct file * file)
 		free(file->path);
 	vec_deinit(&credentials->files);
@@ -170,6 +197,7 @@ static bool load_access(struct credentials *credentials, struct error *error)
 					      credentials->service_folder, &access, error);
 	if (!ok)
 		return false;
+	asking_clear(&credentials->asking); /* it borrows the access */
 	kube_access_deinit(&credentials->access);
 	credentials->access = access;
 	credentials->loaded = true;
@@ -244,13 +272,82 @@ static bool read_all(const struct kube_access *access, struct identity *identity
 	       (!identity->token || clean_token(identity->token, error));
 }
 
-bool credentials_load(struct credentials *credentials, struct identity *ret_identity,
-		      struct error *error)
+/* --- the program it names --- */
+
+static void on_program(void *arg, struct kube_exec_answer *answer, const struct error *error)
+{
+	struct credentials *credentials = arg;
+	struct asking *asking = &credentials->asking;
+
+	asking->program = NULL;
+	kube_exec_answer_deinit(&asking->answer);
+	asking->answered = answer;
+	asking->asked = loop_now(credentials->loop);
+	if (answer) {
+		asking->answer = *answer;
+		*answer = (struct kube_exec_answer){0};
+	} else {
+		asking->trouble = *error;
+	}
+	credentials->ready(credentials->arg);
+}
+
+/* Asking again so soon wouldn't help. */
+static bool just_asked(const struct credentials *credentials)
+{
+	const struct asking *asking = &credentials->asking;
+
+	return asking->asked.ms > 0 &&
+	       mono_until(asking->asked, loop_now(credentials->loop)) < CREDENTIALS_PAUSE_MS;
+}
+
+static bool runs_out(const struct kube_exec_answer *answer)
+{
+	return answer->expires.ms > 0 &&
+	       clock_wall().ms > answer->expires.ms - CREDENTIALS_EARLY_MS;
+}
+
+/* Takes what the program said into the identity, or has it asked. */
+static bool ask_program(struct credentials *credentials, bool *ret_ready, struct identity *identity,
+			struct error *error)
+{
+	struct asking *asking = &credentials->asking;
+
+	if (asking->answered && (just_asked(credentials) || !runs_out(&asking->answer))) {
+		identity->token = mem_strdup(asking->answer.token);
+		identity->certificate_pem = mem_strdup(asking->answer.certificate_pem);
+		identity->key_pem = mem_strdup(asking->answer.key_pem);
+		return !identity->token || clean_token(identity->token, error);
+	}
+	if (!asking->program && just_asked(credentials)) {
+		*error = asking->trouble;
+		return false;
+	}
+	*ret_ready = false;
+	return asking->program ||
+	       program_start(credentials->loop, &credentials->access, identity->ca_pem, on_program,
+			     credentials, &asking->program, error);
+}
+
+void credentials_renew(struct credentials *credentials)
+{
+	if (!just_asked(credentials))
+		credentials->asking.answered = false;
+}
+
+bool credentials_load(struct credentials *credentials, bool *ret_ready,
+		      struct identity *ret_identity, struct error *error)
 {
 	CLEANUP(identity) struct identity identity = {0};
+	bool ready = true;
 
 	if (!load_access(credentials, error) || !read_all(&credentials->access, &identity, error))
 		return false;
+	if (credentials->access.exec && !ask_program(credentials, &ready, &identity, error))
+		return false;
+	*ret_ready = ready;
+	if (!ready)
+		return true;
 	*ret_identity = identity;
 	identity = (struct identity){0};
 	return true;

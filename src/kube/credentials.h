@@ -8,6 +8,9 @@
  * don't fit, the connection isn't made, and the caller tries again. The kubeconfig itself is
  * parsed again only when one of its files has changed.
  *
+ * Programs  (exec) are run when their last answer is about to run out or was refused, and then not
+ *           again for CREDENTIALS_PAUSE_MS, whatever comes of it. Meanwhile a load isn't ready,
+ *           and the owner hears when it is.
  * Errors    INVALID_CONFIG or what durable_read() says of a file; "a kubeconfig is not there" is
  *           NOT_FOUND.
  * Secrets   are overwritten when freed.
@@ -17,8 +20,11 @@
 #pragma once
 
 #include "kube/core/config.h"
+#include "sys/loop.h"
 
-#define CREDENTIALS_MAX_FILES 16                  /* of a KUBECONFIG list */
+#define CREDENTIALS_PAUSE_MS  1000  /* between two runs of a program */
+#define CREDENTIALS_EARLY_MS  10000 /* an answer isn't used this long before it runs out */
+#define CREDENTIALS_MAX_FILES 16    /* of a KUBECONFIG list */
 #define CREDENTIALS_MAX_SIZE  ((size_t)256 << 10) /* of a certificate, key or authorities file */
 #define CREDENTIALS_MAX_TOKEN ((size_t)64 << 10)
 
@@ -33,7 +39,10 @@ struct credentials_options {
 };
 
 struct credentials;
-struct credentials *credentials_create(const struct credentials_options *options); /* copies */
+/* Copies the options. `ready` is called from the loop when a load that wasn't ready is to be tried
+ * again. */
+struct credentials *credentials_create(struct loop *loop, const struct credentials_options *options,
+				       loop_fn *ready, void *arg);
 void credentials_destroy(struct credentials *credentials);
 
 /* What one request needs. Owned; `{0}` is empty. NULL where there is none. */
@@ -49,9 +58,11 @@ static inline void identity_cleanup(struct identity *identity)
 	identity_deinit(identity);
 }
 
-/* `*ret_identity` must be empty. */
-MUST_CHECK bool credentials_load(struct credentials *credentials, struct identity *ret_identity,
-				 struct error *error);
+/* `*ret_identity` must be empty, and stays so when *ret_ready is false: a program is being asked. */
+MUST_CHECK bool credentials_load(struct credentials *credentials, bool *ret_ready,
+				 struct identity *ret_identity, struct error *error);
+/* The API server doesn't know us: the next load asks the program again, if there is one. */
+void credentials_renew(struct credentials *credentials);
 
 /* The namespace that the context names, after a load; NULL if none. */
 const char *credentials_namespace(const struct credentials *credentials);

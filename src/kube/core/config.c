@@ -112,6 +112,13 @@ static json_t *decoded(const char *text)
 	return value;
 }
 
+static const char *text_in(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+
+	return text ? text : "";
+}
+
 /* Copies one field of `from` that is there. Empty texts count as absent, as in kubectl. */
 static bool take_field(const json_t *from, const struct field *field, const char *where,
 		       const char *file, json_t *to, struct error *error)
@@ -129,7 +136,9 @@ static bool take_field(const json_t *from, const struct field *field, const char
 	case FIELD_OBJECT:
 		if (!tree_opt_object(from, field->name, where, &value, error))
 			return false;
-		json_incref(value);
+		value = value ? json_deep_copy(value) : NULL;
+		if (value && strchr(text_in(value, "command"), '/'))
+			tree_set(value, "command", joined(file, text_in(value, "command")));
 		break;
 	case FIELD_TEXT:
 	case FIELD_PATH:
@@ -379,9 +388,6 @@ static bool check_user(const json_t *user, const char *name, struct error *error
 	static const struct {
 		const char *field, *why, *hint;
 	} NEVER[] = {
-		{"exec", "which runs a program that bcd doesn't",
-		 "Give a client certificate, a token or a tokenFile that the program's owner keeps "
-		 "fresh."},
 		{"auth-provider", "which Kubernetes has removed", "Use a certificate or a token."},
 		{"username", "and passwords aren't taken", "Use a certificate or a token."},
 		{"password", "and passwords aren't taken", "Use a certificate or a token."},
@@ -396,6 +402,83 @@ static bool check_user(const json_t *user, const char *name, struct error *error
 			return error_hint(error, "%s", NEVER[i].hint);
 		}
 	return true;
+}
+
+/* --- credential programs --- */
+
+static bool take_words(const json_t *exec, const char *list, struct kube_exec *taken,
+		       struct error *error)
+{
+	json_t *array = NULL;
+
+	if (!tree_opt_array(exec, list, "exec", KUBE_EXEC_MAX_WORDS, &array, error))
+		return false;
+	for (size_t i = 0; i < json_array_size(array); i++) {
+		const char *text = json_string_value(json_array_get(array, i));
+
+		if (!text)
+			return error_field(error, "exec.args", "must be a list of texts");
+		*vec_push(&taken->args) = mem_strdup(text);
+	}
+	return true;
+}
+
+static bool take_environment(const json_t *exec, struct kube_exec *taken, struct error *error)
+{
+	json_t *array = NULL, *item;
+
+	if (!tree_opt_array(exec, "env", "exec", KUBE_EXEC_MAX_WORDS, &array, error))
+		return false;
+	for (size_t i = 0; i < json_array_size(array); i++) {
+		CLEANUP(buf) struct buf word = {0};
+		const char *name, *value = "";
+
+		if (!tree_item_object(array, i, "env", "exec", &item, error) ||
+		    !tree_get_string(item, "name", "exec.env", 4096, &name, error) ||
+		    (json_object_get(item, "value") &&
+		     !tree_get_text(item, "value", "exec.env", KUBE_CONFIG_MAX_TEXT, &value,
+				    error)))
+			return false;
+		if (strchr(name, '='))
+			return error_field(error, "exec.env", "a name holds '='");
+		buf_printf(&word, "%s=%s", name, value);
+		*vec_push(&taken->env) = buf_take_text(&word);
+	}
+	return true;
+}
+
+static bool read_exec(const json_t *exec, struct kube_exec *taken, struct error *error)
+{
+	static const char *const VERSIONS[] = {"client.authentication.k8s.io/v1",
+					       "client.authentication.k8s.io/v1beta1", NULL};
+	static const char *const MODES[] = {"Never", "IfAvailable", "Always", NULL};
+	const char *command, *hint = NULL;
+	size_t version, mode = 0;
+
+	if (!tree_get_string(exec, "command", "exec", 4096, &command, error) ||
+	    !tree_get_choice(exec, "apiVersion", "exec", VERSIONS, &version, error) ||
+	    !tree_opt_choice(exec, "interactiveMode", "exec", MODES, &mode, error) ||
+	    !tree_opt_string(exec, "installHint", "exec", KUBE_CONFIG_MAX_TEXT, &hint, error) ||
+	    !tree_opt_bool(exec, "provideClusterInfo", "exec", &taken->cluster_info, error) ||
+	    !take_words(exec, "args", taken, error) || !take_environment(exec, taken, error))
+		return false;
+	if (str_equal(MODES[mode], "Always"))
+		return error_field(error, "exec.interactiveMode",
+				   "is \"Always\", and nobody is there to talk to");
+	taken->command = mem_strdup(command);
+	taken->api_version = mem_strdup(VERSIONS[version]);
+	taken->install_hint = mem_strdup(hint);
+	return true;
+}
+
+static bool take_exec(const json_t *exec, const char *user, struct kube_access *access,
+		      struct error *error)
+{
+	access->exec = mem_alloc(sizeof *access->exec);
+	if (read_exec(exec, access->exec, error))
+		return true;
+	error->code = ERROR_INVALID_CONFIG;
+	return error_wrap(error, "user '%s'", user);
 }
 
 static bool take_user(const json_t *user, const char *name, struct kube_access *access,
@@ -414,12 +497,13 @@ static bool take_user(const json_t *user, const char *name, struct kube_access *
 		return error_set(error, ERROR_INVALID_CONFIG, "user '%s' has a %s", name,
 				 present(&access->key) ? "client-key without a client-certificate"
 						       : "client-certificate without a client-key");
-	if (!present(&access->certificate) && !present(&access->token)) {
-		error_set(error, ERROR_INVALID_CONFIG,
-			  "user '%s' has neither a certificate nor a token", name);
-		return error_hint(error, "Without either the API server knows nobody.");
-	}
-	return true;
+	if (present(&access->certificate) || present(&access->token))
+		return true;
+	if (json_object_get(user, "exec"))
+		return take_exec(json_object_get(user, "exec"), name, access, error);
+	error_set(error, ERROR_INVALID_CONFIG, "user '%s' has neither a certificate nor a token",
+		  name);
+	return error_hint(error, "Without either the API server knows nobody.");
 }
 
 /* An entry that a context names. NULL with error set. */
@@ -509,6 +593,22 @@ static void secret_free(char *text)
 	free(text);
 }
 
+static void exec_destroy(struct kube_exec *exec)
+{
+	if (!exec)
+		return;
+	free(exec->command);
+	free(exec->api_version);
+	free(exec->install_hint);
+	vec_each (&exec->args, char **word)
+		free(*word);
+	vec_deinit(&exec->args);
+	vec_each (&exec->env, char **word)
+		secret_free(*word);
+	vec_deinit(&exec->env);
+	free(exec);
+}
+
 static void source_deinit(struct kube_source *source)
 {
 	secret_free(source->text);
@@ -528,5 +628,6 @@ void kube_access_deinit(struct kube_access *access)
 	source_deinit(&access->certificate);
 	source_deinit(&access->key);
 	source_deinit(&access->token);
+	exec_destroy(access->exec);
 	*access = (struct kube_access){0};
 }

@@ -7,9 +7,9 @@
  *           tokenFile over token; unknown fields don't count, a known one of the wrong type
  *           refuses the file.
  * Stricter  than kubectl, since nobody sits beside bcd: https only, never
- *           insecure-skip-tls-verify, no passwords, no auth-provider, no impersonation; YAML 1.2
- *           booleans, unique keys, no aliases (text/yaml.h). exec plugins are refused too: their
- *           programs run for a person.
+ *           insecure-skip-tls-verify, no passwords, no auth-provider, no impersonation, no exec
+ *           program that must talk to a person; YAML 1.2 booleans, unique keys, no aliases
+ *           (text/yaml.h).
  * Errors    INVALID_CONFIG, naming file and field, never a value of a user. Who resolves names the
  *           file.
  * Secrets   what a kube_access holds is overwritten when it is freed.
@@ -22,6 +22,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/vec.h"
 
 #define KUBE_CONFIG_MAX_SIZE    ((size_t)1 << 20) /* of one file */
 #define KUBE_CONFIG_MAX_ENTRIES 4096              /* clusters, users or contexts of one file */
@@ -48,6 +49,16 @@ struct kube_source {
 	char *path; /* absolute */
 };
 
+/* A program that is asked who we are. */
+struct kube_exec {
+	char *command; /* absolute, or a name without '/' that is looked for in PATH */
+	char *api_version;
+	VEC(char *) args, env; /* env as "NAME=value" */
+	bool cluster_info;     /* it wants to know of the cluster */
+	char *install_hint;    /* how to get it; NULL when nobody says */
+};
+#define KUBE_EXEC_MAX_WORDS 256 /* of args, and of env */
+
 /* One cluster and who we are there. Owned; `{0}` is empty. NULL: the kubeconfig says nothing. */
 struct kube_access {
 	char *context; /* "in-cluster" without a kubeconfig */
@@ -56,6 +67,7 @@ struct kube_access {
 	char *proxy;     /* may hold a password */
 	char *namespace; /* that the context names */
 	struct kube_source ca, certificate, key, token;
+	struct kube_exec *exec; /* only when the user has none of the last three */
 };
 void kube_access_deinit(struct kube_access *access);
 

@@ -9,6 +9,7 @@
 #include "unit/rpc/certs.h"
 
 #include <openssl/pem.h>
+#include <sys/stat.h>
 
 #define OK_BODY "{\"metadata\":{\"name\":\"n0\"}}"
 
@@ -264,6 +265,148 @@ static void test_tokens_are_read_anew(void **state)
 	fake_api_destroy(world.api);
 }
 
+/* --- credential programs --- */
+
+#define EXEC "exec: {command: ./program, apiVersion: client.authentication.k8s.io/v1, args: [one]}"
+
+static void write_program(const char *script)
+{
+	char text[2048];
+
+	snprintf(text, sizeof text, "#!/bin/sh\ncd %s\necho run >>runs\n%s\n",
+		 (const char *)*world.folder, script);
+	write_file(folder_path(world.folder, "program"), text);
+	chmod(folder_path(world.folder, "program"), 0700);
+	write_kubeconfig("", EXEC);
+}
+
+static size_t runs(void)
+{
+	char text[256] = "";
+	FILE *file = fopen(folder_path(world.folder, "runs"), "r");
+
+	if (!file)
+		return 0;
+	assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+	fclose(file);
+	return count_of(text, "run\n");
+}
+
+static void nothing(void *arg UNUSED)
+{
+}
+
+static void pause_for(int64_t ms)
+{
+	struct loop_timer *timer = loop_timer_create(world.loop, nothing, NULL);
+
+	loop_timer_start(timer, ms);
+	loop_run(world.loop);
+	loop_timer_destroy(timer);
+}
+
+#define SAY(status)                                                                                \
+	"echo '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"status\":{" status "}}'"
+
+static void test_a_program_s_token(void **state)
+{
+	const struct fake_api_answer answers[] = {
+		FINE, FINE, FINE, {.status = 401, .body = "{}"}, FINE};
+
+	begin(state, answers, 5);
+	write_program("echo \"$@ $KUBERNETES_EXEC_INFO\" >told\n" SAY("\"token\":\"tok\""));
+	for (int i = 0; i < 3; i++)
+		send_as(kube_get(NODE), KUBE_NORMAL, 0, NULL);
+	loop_run(world.loop);
+	assert_int_equal(world.told, 3);
+	assert_int_equal(world.reason, KUBE_DONE);
+	assert_int_equal(runs(), 1); /* once for all */
+	pause_for(CREDENTIALS_PAUSE_MS);
+	world.told = 0;
+	call(kube_get(NODE)); /* 401: it is asked again */
+	assert_int_equal(world.reason, KUBE_DONE);
+	assert_int_equal(runs(), 2);
+	assert_int_equal(count_of(finish(), "\r\nAuthorization: Bearer tok\r\n"), 5);
+	fake_api_destroy(world.api);
+
+	char told[512] = "";
+	FILE *file = fopen(folder_path(state, "told"), "r");
+	assert_non_null(fgets(told, sizeof told, file));
+	fclose(file);
+	assert_string_equal(told,
+			    "one {\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":"
+			    "\"ExecCredential\",\"spec\":{\"interactive\":false}}\n");
+}
+
+static void test_a_program_s_answer_runs_out(void **state)
+{
+	begin(state, &FINE, 1);
+	write_program(SAY("\"token\":\"t\",\"expirationTimestamp\":\"2020-01-01T00:00:00Z\""));
+	call(kube_get(NODE)); /* what it has just said is used all the same */
+	call(kube_get(NODE));
+	assert_int_equal(runs(), 1);
+	pause_for(CREDENTIALS_PAUSE_MS);
+	call(kube_get(NODE));
+	assert_int_equal(runs(), 2);
+	assert_int_equal(world.reason, KUBE_DONE);
+	finish();
+	fake_api_destroy(world.api);
+}
+
+static void test_programs_that_fail(void **state)
+{
+	static const struct {
+		const char *script, *message;
+		enum error_code code;
+	} TABLE[] = {
+		{"echo s3cr3t; exit 3", "program' ended with exit status 3", ERROR_UNAVAILABLE},
+		{"kill -9 $$", "program' ended with signal 9", ERROR_UNAVAILABLE},
+		{"echo s3cr3t", "program' answers: its answer:1", ERROR_INVALID_CONFIG},
+		{"yes s3cr3t", "answers more than 262144 bytes", ERROR_RESOURCES_EXHAUSTED},
+		{SAY("\"token\":\"s3 cr3t\""), "a character that no token has",
+		 ERROR_INVALID_CONFIG},
+	};
+
+	begin(state, &FINE, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(TABLE); i++) {
+		write_program(TABLE[i].script);
+		send_as(kube_get(NODE), KUBE_NORMAL, 400, NULL);
+		loop_run(world.loop);
+		assert_int_equal(world.reason, KUBE_UNREACHED);
+		assert_int_equal(world.error.code, TABLE[i].code);
+		if (!strstr(world.error.what, TABLE[i].message))
+			fail_msg("\"%s\" lacks \"%s\"", world.error.what, TABLE[i].message);
+		assert_null(strstr(world.error.what, "s3"));
+	}
+	assert_int_equal(runs(), ARRAY_SIZE(TABLE)); /* none of them twice in its pause */
+	unlink(folder_path(state, "program"));
+	write_kubeconfig("", "exec: {command: no-such-program, apiVersion: "
+			     "client.authentication.k8s.io/v1}");
+	send_as(kube_get(NODE), KUBE_NORMAL, 50, NULL);
+	loop_run(world.loop);
+	assert_non_null(strstr(world.error.what, "'no-such-program' is nowhere in PATH"));
+	assert_string_equal(finish(), "");
+	fake_api_destroy(world.api);
+}
+
+static void test_a_program_that_hangs(void **state)
+{
+	struct mono start = clock_mono();
+
+	begin(state, &FINE, 1);
+	write_program("exec sleep 1000");
+	later = loop_timer_create(world.loop, stop, NULL);
+	loop_timer_start(later, 200);
+	send_as(kube_get(NODE), KUBE_NORMAL, 50, NULL);
+	loop_run(world.loop);
+	assert_int_equal(world.told, 1); /* the call has its own time */
+	assert_int_equal(world.reason, KUBE_UNREACHED);
+	loop_timer_destroy(later);
+	assert_string_equal(finish(), ""); /* and the client's end is the program's */
+	assert_in_range(mono_until(start, clock_mono()), 150, 3000);
+	fake_api_destroy(world.api);
+}
+
 static void test_a_kubeconfig_that_comes_and_changes(void **state)
 {
 	begin(state, &FINE, 1);
@@ -460,7 +603,7 @@ static void send_three(void *arg UNUSED)
 static void test_the_urgent_goes_first(void **state)
 {
 	static const struct fake_api_answer SLOW = {
-		.status = 200, .body = OK_BODY, .delay_ms = 600};
+		.status = 200, .body = OK_BODY, .delay_ms = 400};
 	struct fake_api_answer answers[KUBE_IN_FLIGHT - 1];
 
 	for (int i = 0; i < KUBE_IN_FLIGHT - 2; i++)
@@ -470,7 +613,7 @@ static void test_the_urgent_goes_first(void **state)
 	for (int i = 0; i < KUBE_IN_FLIGHT - 2; i++) /* all that others may have */
 		send_as(kube_get(NODE), KUBE_NORMAL, 0, "x");
 	later = loop_timer_create(world.loop, send_three, NULL);
-	loop_timer_start(later, 250);
+	loop_timer_start(later, 150);
 	loop_run(world.loop);
 	/* The urgent one didn't wait; the others did, the one that can wait longest. */
 	assert_int_equal(strlen(world.log), KUBE_IN_FLIGHT + 1);
@@ -634,6 +777,10 @@ int main(void)
 		TEST(test_an_encrypted_key_is_refused),
 		TEST(test_401_renews_once),
 		TEST(test_tokens_are_read_anew),
+		TEST(test_a_program_s_token),
+		TEST(test_a_program_s_answer_runs_out),
+		TEST(test_programs_that_fail),
+		TEST(test_a_program_that_hangs),
 		TEST(test_a_kubeconfig_that_comes_and_changes),
 		TEST(test_only_the_named_authority_and_name),
 		TEST(test_later_and_later),

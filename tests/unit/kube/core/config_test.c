@@ -123,7 +123,6 @@ static void test_refused_when_used(void **state UNUSED)
 		{"server: 'https://a'", "username: u, password: p", "user 'u' has username"},
 		{"server: 'https://a'", "token: t, as: root", "user 'u' has as,"},
 		{"server: 'https://a'", "auth-provider: {name: gcp}", "user 'u' has auth-provider"},
-		{"server: 'https://a'", "exec: {command: aws}", "user 'u' has exec"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(TABLE); i++) {
