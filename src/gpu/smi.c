@@ -179,6 +179,10 @@ static void check_gone(struct smi_tool *tool)
 		take_output(tool);
 	else
 		tool->asked = false;
+	if (!tool->asked) { /* a report is large, and the next one is seconds away */
+		buf_deinit(&tool->out_text);
+		buf_deinit(&tool->err_text);
+	}
 }
 
 /* It is of no use any more. */
