@@ -74,7 +74,8 @@ static void ask_soon(struct driver *driver)
 /* Each load of the driver makes its folder in sysfs anew, under a number that isn't used twice. */
 static void follow_driver(struct driver *driver)
 {
-	belief_driver(&driver->belief, durable_stamp(driver->module).inode);
+	if (belief_driver(&driver->belief, durable_stamp(driver->module).inode))
+		changed(driver);
 }
 
 /* -1 when the kernel doesn't know it, or the machine has but one node. */

@@ -134,14 +134,17 @@ bool belief_event(struct belief *belief, const struct klog_event *event)
 	assert(false && "a record of no kind");
 }
 
-void belief_driver(struct belief *belief, uint64_t driver)
+bool belief_driver(struct belief *belief, uint64_t driver)
 {
+	bool another = belief->driver != 0;
+
 	if (driver == 0 || driver == belief->driver)
-		return;
-	if (belief->driver != 0)
+		return false;
+	if (another)
 		driver_is_new(belief);
 	belief->driver = driver;
 	belief->record++;
+	return another;
 }
 
 /* --- readings --- */
@@ -294,24 +297,30 @@ void belief_failure(struct belief *belief, const char *why)
 
 /* --- what it means --- */
 
+/* Why nothing can be told of a GPU; NULL: it can. */
+static const char *doubt_of(const struct belief *belief, const struct belief_gpu *gpu)
+{
+	if (*belief->failure)
+		return belief->failure;
+	if (!belief->read)
+		return "the driver has not been read yet";
+	if (*gpu->error && !gpu->facts.needs_reset)
+		return gpu->error;
+	if (belief->doubted)
+		return "health.json could not be read";
+	return gpu->minor < 0 ? "which /dev/nvidia<number> it is" : NULL;
+}
+
 static struct health health_of(const struct belief *belief, const struct belief_gpu *gpu)
 {
 	struct health_facts facts = gpu->facts;
 
 	facts.policy = &belief->policy;
-	/* From the worst to the least: what is known to be bad says more than what isn't known. */
-	if (*belief->failure)
-		facts.doubt = belief->failure;
-	else if (!belief->read)
-		facts.doubt = "the driver has not been read yet";
-	else if (!gpu->listed)
+	if (!*belief->failure && belief->read && !gpu->listed)
 		facts.lost = true;
-	else if (*gpu->error && !gpu->facts.needs_reset)
-		facts.doubt = gpu->error;
-	else if (belief->doubted)
-		facts.doubt = "health.json could not be read";
-	else if (gpu->minor < 0)
-		facts.doubt = "which /dev/nvidia<number> it is";
+	/* What is known to be bad says more than what isn't known. */
+	if (facts.xid_count == 0)
+		facts.doubt = doubt_of(belief, gpu);
 	return health_decide(&facts);
 }
 

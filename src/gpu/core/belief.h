@@ -68,8 +68,9 @@ static inline void belief_cleanup(struct belief *belief)
 	belief_deinit(belief);
 }
 
-/* `driver` as belief.driver: on another one than before, what the old driver suffered is over. */
-void belief_driver(struct belief *belief, uint64_t driver);
+/* `driver` as belief.driver: on another one than before, what the old driver suffered is over, and it
+ * is true. */
+bool belief_driver(struct belief *belief, uint64_t driver);
 /* What the source says now. `numa` has a number for each of its GPUs (GW-19). */
 void belief_reading(struct belief *belief, const struct reading *reading, const int32_t *numa);
 /* The source can't be read: all is doubted until the next reading. */

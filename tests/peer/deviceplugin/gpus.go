@@ -246,7 +246,7 @@ func (r *Rig) xidKinds() error {
 	if _, err := r.Fault(2, 48); err != nil {
 		return err
 	}
-	if err := errors.Join(r.listed(map[int]string{2: "48"}), r.degraded("AtomUnhealthy")); err != nil {
+	if err := errors.Join(r.listed(map[int]string{2: "48"}), r.degraded("AtomUnhealthy"), r.says("GPU 2 ", "XID 48", "Reset it")); err != nil {
 		return err
 	}
 	// off the bus, and then not listed either
@@ -260,6 +260,20 @@ func (r *Rig) xidKinds() error {
 		return err
 	}
 	return errors.Join(r.heal(), r.degraded(""))
+}
+
+// says expects a line of `bcd status` with all of the words.
+func (r *Rig) says(words ...string) error {
+	out, err := command(r.P.BCD, "--config", r.P.config(), "status")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(out) {
+		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) }) {
+			return nil
+		}
+	}
+	return fmt.Errorf("bcd status has no line with %q:\n%s", words, out)
 }
 
 // N04: a record counts whatever time it says.

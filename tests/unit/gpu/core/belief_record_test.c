@@ -55,6 +55,11 @@ static void test_there_and_back(void **state)
 	belief_inventory(&again, 0, &inventory);
 	assert_int_equal(inventory.atoms.count, 1);
 	assert_int_equal(inventory.atoms.items[0].range.lo, 128);
+	assert_string_equal(inventory.atoms.items[0].health.cause, "XID 79");
+	again.gpus.items[0].facts.xid_count = 0;
+	inventory_deinit(&inventory);
+	inventory = (struct inventory){0};
+	belief_inventory(&again, 0, &inventory);
 	assert_string_equal(inventory.atoms.items[0].health.cause,
 			    "unknown: the driver has not been read yet");
 	assert_int_equal(belief_find(&again, inventory.gpus.items[0].uuid)->facts.xids[0], 79);

@@ -166,6 +166,10 @@ static void test_a_dead_source_is_not_healthy(void **state)
 		snprintf(wanted, sizeof wanted, "unknown: %s", whys[i]);
 		for (int n = 0; n < 4; n++)
 			expect_cause(&belief, n, wanted);
+		/* what is known to be bad says more */
+		hear(&belief, 2, 79);
+		expect_cause(&belief, 2, "XID 79");
+		reset(&belief, 2);
 	}
 	take_four(&belief);
 	expect_cause(&belief, 3, "");
@@ -253,10 +257,10 @@ static void test_what_ends_an_xid(void **state)
 	assert_true(belief_event(&belief, &loaded));
 	expect_cause(&belief, 0, "");
 	hear(&belief, 0, 79);
-	belief_driver(&belief, 0); /* not known is not another one */
-	belief_driver(&belief, 7);
+	assert_false(belief_driver(&belief, 0)); /* not known is not another one */
+	assert_false(belief_driver(&belief, 7));
 	expect_cause(&belief, 0, "XID 79");
-	belief_driver(&belief, 8);
+	assert_true(belief_driver(&belief, 8));
 	expect_cause(&belief, 0, "");
 	hear(&belief, 0, 95);
 	belief_event(&belief, &advice);
