@@ -93,16 +93,25 @@ static void deliver(struct smi_tool *tool)
 
 static void start_step(struct smi_tool *tool, enum step step);
 
+/* Instances that are made anew may get their old names back, in other places. */
+static void forget_lists(struct smi_tool *tool)
+{
+	free(TAKE(tool->list));
+	free(TAKE(tool->places));
+}
+
 static bool take_report(struct smi_tool *tool, const struct smi_said *said, struct error *error)
 {
 	smi_deinit(&tool->smi);
 	tool->smi = (struct smi){0};
 	if (!smi_read(said, &tool->smi, error))
 		return false;
-	if (tool->smi.migs.count == 0)
-		deliver(tool);
-	else
+	if (tool->smi.migs.count > 0) {
 		start_step(tool, STEP_LIST);
+		return true;
+	}
+	forget_lists(tool);
+	deliver(tool);
 	return true;
 }
 
@@ -113,9 +122,7 @@ static bool take_list(struct smi_tool *tool, const char *list, struct error *err
 		deliver(tool);
 		return true;
 	}
-	free(tool->list);
-	free(tool->places);
-	tool->places = NULL;
+	forget_lists(tool);
 	tool->list = mem_strdup(list);
 	if (++tool->attempts > SMI_TOOL_ATTEMPTS)
 		return error_set(error, ERROR_UNAVAILABLE,
@@ -426,8 +433,7 @@ void smi_tool_destroy(struct smi_tool *tool)
 	smi_deinit(&tool->smi);
 	buf_deinit(&tool->out_text);
 	buf_deinit(&tool->err_text);
-	free(tool->list);
-	free(tool->places);
+	forget_lists(tool);
 	free((char *)tool->options.program);
 	free((char *)tool->options.root);
 	free(tool);

@@ -118,7 +118,7 @@ static void ask(struct smi_tool *tool)
 #define ONE_GPU                                                                                    \
 	"{\"uuid\": \"GPU-5a1c0de0-0001-4000-8000-000000000001\", \"pci\": \"00000000:1B:00.0\", " \
 	"\"minor\": 0, \"name\": \"NVIDIA H100 80GB HBM3\"}"
-#define TWO_PARTS(uuid, profile, start)                                                            \
+#define ONE_PART(uuid, profile, start)                                                             \
 	"{\"uuid\": \"GPU-5a1c0de0-0001-4000-8000-000000000001\", \"pci\": \"00000000:1B:00.0\", " \
 	"\"minor\": 0, \"name\": \"H100\", \"memory_total_bytes\": 85520809984, \"mig_mode\": 1, " \
 	"\"mig\": [{\"uuid\": \"MIG-" uuid "\", \"gi\": 9, \"ci\": 0, \"profile\": \"" profile     \
@@ -245,7 +245,7 @@ static void test_parts_are_complete_and_of_one_moment(void **state)
 {
 	struct smi_tool *tool = make_tool(FAKE_SMI, NULL, LONG_MS);
 
-	set_scene(state, TWO_PARTS("a", "1g.10gb", "3"), "");
+	set_scene(state, ONE_PART("a", "1g.10gb", "3"), "");
 	ask(tool);
 	assert_string_equal(first_mig()->uuid, "MIG-a");
 	assert_string_equal(first_mig()->profile, "1g.10gb");
@@ -253,11 +253,18 @@ static void test_parts_are_complete_and_of_one_moment(void **state)
 	ask(tool);
 	assert_string_equal(first_mig()->uuid, "MIG-a");
 	/* made anew elsewhere, with the same numbers */
-	set_scene(state, TWO_PARTS("b", "1g.10gb+me", "5"), "");
+	set_scene(state, ONE_PART("b", "1g.10gb+me", "5"), "");
 	ask(tool);
 	assert_string_equal(first_mig()->uuid, "MIG-b");
 	assert_string_equal(first_mig()->profile, "1g.10gb+me");
 	assert_int_equal(first_mig()->start, 5);
+	/* gone, and back under the old names in another place */
+	set_scene(state, ONE_GPU, "");
+	ask(tool);
+	assert_int_equal(heard.reading.gpus.items[0].mig.count, 0);
+	set_scene(state, ONE_PART("b", "1g.10gb+me", "1"), "");
+	ask(tool);
+	assert_int_equal(first_mig()->start, 1);
 	assert_int_equal(heard.failures, 0);
 	smi_tool_destroy(tool);
 }
