@@ -119,6 +119,8 @@ static bool take_list(struct smi_tool *tool, const char *list, struct error *err
 {
 	if (tool->places && str_equal(tool->list, list)) {
 		smi_add_mig(&tool->smi, tool->list, tool->places);
+		if (tool->unplaced)
+			forget_lists(tool);
 		deliver(tool);
 		return true;
 	}
@@ -133,9 +135,10 @@ static bool take_list(struct smi_tool *tool, const char *list, struct error *err
 
 /* Whatever it says: a placement that isn't told is unknown. The report before may be older than the
  * list, so it is made again. */
-static void take_places(struct smi_tool *tool, const char *places)
+static void take_places(struct smi_tool *tool, const struct smi_said *said)
 {
-	tool->places = mem_strdup(places);
+	tool->places = mem_strdup(said->out);
+	tool->unplaced = said->exit_status != 0;
 	start_step(tool, STEP_REPORT);
 }
 
@@ -158,7 +161,7 @@ static void take_output(struct smi_tool *tool)
 		ok = take_list(tool, said.out, &error);
 		break;
 	case STEP_PLACES:
-		take_places(tool, said.out);
+		take_places(tool, &said);
 		break;
 	}
 	if (!ok)

@@ -274,6 +274,29 @@ static void test_parts_are_complete_and_of_one_moment(void **state)
 	"<mig_devices><mig_device><gpu_instance_id>9</gpu_instance_id><compute_instance_id>0"      \
 	"</compute_instance_id></mig_device></mig_devices></gpu></nvidia_smi_log>"
 
+/* The driver may refuse once. */
+static void test_places_are_asked_for_until_told(void **state)
+{
+	CLEANUP(buf) struct buf lines = {0};
+	struct smi_tool *tool;
+
+	buf_printf(
+		&lines,
+		"case $1 in\n-q) echo '%s';;\n"
+		"-L) echo 'GPU 0: x (UUID: GPU-5a1c0de0-0001-4000-8000-000000000001)'\n"
+		"echo '  MIG 1g.10gb Device 0: (UUID: MIG-a)';;\n"
+		"mig) [ -e %s ] || { : >%s; exit 4; }; echo '| 0 MIG 1g.10gb 19 9 3:1 |';;\nesac",
+		SCRIPT_GPU, folder_path(state, "asked"), folder_path(state, "asked"));
+	tool = make_tool(put_script(state, buf_text(&lines)), NULL, LONG_MS);
+	ask(tool);
+	assert_string_equal(first_mig()->uuid, "MIG-a");
+	assert_int_equal(first_mig()->start, -1);
+	ask(tool);
+	assert_int_equal(first_mig()->start, 3);
+	assert_int_equal(heard.failures, 0);
+	smi_tool_destroy(tool);
+}
+
 static void test_parts_that_never_rest_are_a_failure(void **state)
 {
 	struct smi_tool *tool = make_tool(
@@ -386,6 +409,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_stuck_one_stays_alone, make, drop),
 		cmocka_unit_test_setup_teardown(test_parts_are_complete_and_of_one_moment, make,
 						drop),
+		cmocka_unit_test_setup_teardown(test_places_are_asked_for_until_told, make, drop),
 		cmocka_unit_test_setup_teardown(test_parts_that_never_rest_are_a_failure, make,
 						drop),
 		cmocka_unit_test_setup_teardown(test_what_a_script_can_do_wrong, make, drop),
