@@ -57,8 +57,9 @@ struct smi_tool {
 	/* the question under way */
 	struct smi smi;
 	int attempts;
-	char *list,
-		*places; /* of the last question that came this far; places belong to the list */
+	/* of the last question that came this far; the places belong to the list */
+	char *list, *places;
+	bool unplaced; /* the places were refused: they are asked for again next time */
 
 	struct loop_defer *start;
 	struct loop_timer *deadline;
