@@ -13,6 +13,7 @@ struct simulated {
 	struct durable_stamp stamp;
 	bool looked;
 	struct scenario scenario; /* as last read */
+	struct xid_policy xids;
 };
 
 static struct simulated *simulated_of(const struct source *source)
@@ -34,6 +35,8 @@ static bool read_scenario(struct simulated *simulated, struct error *error)
 		return false;
 	if (!scenario_read(tree, &scenario, error))
 		return error_wrap(error, "%s", simulated->file);
+	vec_each (&scenario.gpus, struct scenario_gpu * gpu)
+		gpu->facts.policy = &simulated->xids;
 	scenario_inventory(&scenario, simulated->source.slots, simulated->reason, &inventory);
 	scenario_reading(&scenario, &reading);
 	source_put_inventory(&simulated->source, &inventory);
@@ -126,6 +129,7 @@ struct source *simulated_create(struct loop *loop, const struct source_options *
 
 	source_init(&simulated->source, &simulated_ops, loop, options, on_change, arg);
 	simulated->source.name = "simulated";
+	simulated->xids = options->xids;
 	simulated->source.settled = true;
 	simulated->source.inventory.simulated = true;
 	simulated->file = mem_strdup(options->file);

@@ -377,6 +377,15 @@ static void push_atoms(struct inventory *inventory, const struct inventory_gpu *
 		inventory_push_whole(inventory, gpu, slots);
 }
 
+static enum health_recovery recovery_of(const char *recovery)
+{
+	enum health_recovery known;
+
+	if (str_equal(recovery, "drain"))
+		return HEALTH_RECOVERY_DRAIN_RESET;
+	return health_recovery_parse(recovery, &known) ? known : HEALTH_RECOVERY_UNKNOWN;
+}
+
 void scenario_inventory(const struct scenario *scenario, int32_t slots, const char *reason,
 			struct inventory *ret_inventory)
 {
@@ -387,28 +396,21 @@ void scenario_inventory(const struct scenario *scenario, int32_t slots, const ch
 	for (size_t i = 0; i < scenario->gpus.count; i++) {
 		const struct scenario_gpu *from = &scenario->gpus.items[i];
 		struct inventory_gpu *gpu = vec_push(&inventory.gpus);
+		struct health_facts facts = from->facts;
 
+		facts.recovery = recovery_of(from->recovery);
 		gpu->uuid = from->uuid;
 		str_copy(gpu->model, sizeof gpu->model, from->model);
 		str_copy(gpu->pci, sizeof gpu->pci, from->pci);
 		gpu->memory_bytes = from->memory_mib << 20;
 		gpu->numa = from->numa;
 		gpu->minor = from->minor;
-		gpu->health = health_decide(&from->facts);
+		gpu->health = health_decide(&facts);
 		push_atoms(&inventory, gpu, from,
 			   from->slots == SCENARIO_SLOTS_DEFAULT ? slots : from->slots);
 	}
 	inventory_sort(&inventory);
 	*ret_inventory = inventory;
-}
-
-static enum health_recovery recovery_of(const char *recovery)
-{
-	enum health_recovery known;
-
-	if (str_equal(recovery, "drain"))
-		return HEALTH_RECOVERY_DRAIN_RESET;
-	return health_recovery_parse(recovery, &known) ? known : HEALTH_RECOVERY_UNKNOWN;
 }
 
 void scenario_reading(const struct scenario *scenario, struct reading *ret_reading)

@@ -149,6 +149,23 @@ static void test_says_what_a_driver_would(void **state UNUSED)
 	assert_true(reading.gpus.items[1].gauges[GAUGE_TEMPERATURE_C] == READING_UNKNOWN);
 }
 
+/* proves: DP-52 */
+static void test_the_drivers_advice_counts(void **state)
+{
+	static const char *const causes[] = {"the driver asks to drain it and reset it", ""};
+	CLEANUP(scenario) struct scenario scenario = {0};
+	CLEANUP(inventory) struct inventory inventory = {0};
+	struct error error;
+
+	(void)state;
+	expect_ok(read_text("{" GPU_A ",\"recovery\":\"drain\"},{" GPU_B ",\"recovery\":\"none\"}",
+			    &scenario, &error),
+		  &error);
+	scenario_inventory(&scenario, 0, "test", &inventory);
+	for (size_t i = 0; i < ARRAY_SIZE(causes); i++)
+		assert_string_equal(inventory.gpus.items[i].health.cause, causes[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -156,6 +173,7 @@ int main(void)
 		cmocka_unit_test(test_refuses_other_versions),
 		cmocka_unit_test(test_parts_have_the_gpus_numa_and_health),
 		cmocka_unit_test(test_says_what_a_driver_would),
+		cmocka_unit_test(test_the_drivers_advice_counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
