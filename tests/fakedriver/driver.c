@@ -268,9 +268,9 @@ static unsigned find_memory(const json_t *gpu, const json_t *mig, struct nvml_me
 	memory->total = (unsigned long long)total;
 	memory->reserved = (unsigned long long)reserved;
 	memory->used = (unsigned long long)used;
-	memory->free = (unsigned long long)(mig ? total
-						: scene_number_or(gpu, "memory_free_bytes",
-								  total - reserved - used));
+	memory->free = memory->total - memory->reserved - memory->used; /* it may wrap */
+	if (!mig && scene_number(gpu, "memory_free_bytes", &total) == NVML_SUCCESS)
+		memory->free = (unsigned long long)total;
 	return NVML_SUCCESS;
 }
 
