@@ -236,6 +236,7 @@ static void tell(struct driver *driver)
 	driver->source.log_error = driver->log ? klog_error(driver->log) : NULL;
 	driver->source.record_error = belief_file_error(driver->file);
 	driver->source.marker = belief_file_marker(driver->file);
+	driver->source.strangers = *driver->belief.strangers ? driver->belief.strangers : NULL;
 }
 
 /* A whole pass without NVML's answer: it may come yet, but till then nothing is known. (nvidia-smi takes

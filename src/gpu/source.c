@@ -96,6 +96,11 @@ const struct error *source_error(const struct source *source)
 	return source->error.code == ERROR_NONE ? NULL : &source->error;
 }
 
+const char *source_strangers(const struct source *source)
+{
+	return source->strangers;
+}
+
 const struct error *source_log_error(const struct source *source)
 {
 	return source->log_error;

@@ -71,6 +71,8 @@ const struct health_facts *source_facts(const struct source *source, struct atom
 
 /* NULL: readable. */
 const struct error *source_error(const struct source *source);
+/* GPUs that the driver can't tell from any other, each by its place and why; NULL: none. */
+const char *source_strangers(const struct source *source);
 /* Why the kernel's log isn't followed; NULL: it is, or need not be. */
 const struct error *source_log_error(const struct source *source);
 /* How often records of the kernel's log were overwritten before they were read. */

@@ -27,7 +27,7 @@ struct source {
 	bool settled, has_reading;
 	struct error error; /* code NONE: readable */
 	const struct error *log_error, *record_error;
-	const char *marker;
+	const char *marker, *strangers;
 	uint64_t log_lost, failures;
 };
 

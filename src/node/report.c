@@ -62,6 +62,7 @@ static void look_at_conditions(struct node *node, struct mono now)
 		.spec_error = node->spec_error.code ? node->spec_error.what : NULL,
 		.gpus_error = gpus ? gpus->what : NULL,
 		.gpus_next = gpus && *gpus->hint ? gpus->hint : NULL,
+		.gpu_strangers = source_strangers(node->gpus),
 		.health_marker = source_marker(node->gpus),
 		.kernel_log_error = log ? log->what : NULL,
 		.host_units = node->config->host_units,

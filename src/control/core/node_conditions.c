@@ -12,6 +12,7 @@ static const struct {
 	{"HostManagedExternally", false},
 	{"HostUnsupported", false},
 	{"GpuHealthUnreadable", false},
+	{"GpuUnidentified", false},
 	{"GpusUnreadable", false},
 	{"HoldsUnreadable", false},
 	{"KernelLogUnreadable", false},

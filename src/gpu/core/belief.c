@@ -259,6 +259,37 @@ static struct belief_gpu *known_or_new(struct belief *belief, const struct readi
 	return gpu;
 }
 
+static void note_stranger(struct belief *belief, const struct reading_gpu *gpu)
+{
+	size_t length = strlen(belief->strangers);
+
+	snprintf(belief->strangers + length, sizeof belief->strangers - length, "%s%s%s%s",
+		 length ? "; " : "", *gpu->pci ? gpu->pci : "at an unknown place",
+		 *gpu->error ? ": "
+		 : gpu->lost ? ": lost"
+			     : "",
+		 gpu->error);
+}
+
+/* Nothing can be booked of them, but that they are missing must not go unnoticed. Those without a place
+ * are taken for the ones that aren't listed any more. */
+static void note_strangers(struct belief *belief, const struct reading *reading)
+{
+	size_t missing = 0;
+
+	belief->strangers[0] = '\0';
+	vec_each (&belief->gpus, const struct belief_gpu *known)
+		missing += !known->listed;
+	vec_each (&reading->gpus, const struct reading_gpu *gpu) {
+		if (gpu->has_uuid || find_at(belief, gpu->pci))
+			continue;
+		if (!*gpu->pci && missing > 0)
+			missing--;
+		else
+			note_stranger(belief, gpu);
+	}
+}
+
 static void take_strays(struct belief *belief)
 {
 	for (size_t i = 0; i < belief->strays.count; i++) {
@@ -281,6 +312,7 @@ void belief_reading(struct belief *belief, const struct reading *reading, const 
 		if (gpu)
 			take_gpu(belief, gpu, &reading->gpus.items[i], numa[i]);
 	}
+	note_strangers(belief, reading);
 	vec_sort(&belief->gpus, compare_places);
 	take_strays(belief);
 	belief->read = true;

@@ -26,6 +26,7 @@
 #define BELIEF_MAX_RECORD     ((size_t)1 << 20)
 #define BELIEF_MAX_STRAYS     256
 #define BELIEF_BOOT_SIZE      37
+#define BELIEF_STRANGERS_SIZE 400
 
 struct belief_gpu {
 	struct atom_uuid uuid;
@@ -55,8 +56,10 @@ struct belief {
 	char failure[HEALTH_CAUSE_SIZE]; /* why the source can't be read now; "" it can */
 	char source[16];
 	char driver_version[INVENTORY_DRIVER_SIZE];
-	struct belief_gpus gpus;       /* by place */
-	VEC(struct klog_event) strays; /* XIDs of places not known yet */
+	struct belief_gpus gpus; /* by place */
+	char strangers
+		[BELIEF_STRANGERS_SIZE]; /* of the newest reading: GPUs that nobody knows; "" none */
+	VEC(struct klog_event) strays;   /* XIDs of places not known yet */
 	uint64_t record; /* counts what belief_json() would tell otherwise than before */
 	bool doubted;    /* the record of before can't be read: XIDs of before are unknown */
 	struct xid_policy policy;

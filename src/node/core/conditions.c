@@ -98,6 +98,13 @@ void conditions_decide(const struct conditions_view *view, const struct conditio
 			 view->gpus_next ? view->gpus_next : "");
 		add(&conditions, CONDITION_GPUS_UNREADABLE, "GpuSourceUnreadable", text);
 	}
+	if (view->gpu_strangers) {
+		snprintf(text, sizeof text,
+			 "the driver can't say which GPU this is, so nothing can be booked of it: "
+			 "%s",
+			 view->gpu_strangers);
+		add(&conditions, CONDITION_GPU_UNIDENTIFIED, "GpuWithoutUuid", text);
+	}
 	if (view->health_marker) {
 		snprintf(text, sizeof text,
 			 "what was known of the GPUs' health could not be read; every GPU is "

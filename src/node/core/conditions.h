@@ -21,6 +21,7 @@
 #define CONDITION_SPEC_UNREADABLE     "SpecUnreadable"
 #define CONDITION_GPUS_UNREADABLE     "GpusUnreadable"
 #define CONDITION_HEALTH_UNREADABLE   "GpuHealthUnreadable"
+#define CONDITION_GPU_UNIDENTIFIED    "GpuUnidentified"
 #define CONDITION_KERNEL_LOG          "KernelLogUnreadable"
 #define CONDITION_HOST_UNITS          "HostUnsupported"
 
@@ -49,6 +50,7 @@ struct conditions_view {
 	const char *spec_error;       /* NULL: readable */
 	const char *gpus_error;       /* NULL: readable */
 	const char *gpus_next;        /* what to do about it; NULL nothing to say */
+	const char *gpu_strangers;    /* GPUs without a UUID, by place and why; NULL: none */
 	const char *health_marker;    /* path, while the marker is there; else NULL */
 	const char *kernel_log_error; /* NULL: followed, or need not be */
 	bool host_units;              /* false: another party configures the host */

@@ -146,6 +146,24 @@ static void test_a_gpu_that_the_driver_calls_lost(void **state)
 	expect_cause(&belief, 2, "unknown: no permission");
 	expect_cause(&belief, 3, "lost: no longer on the PCI bus");
 	assert_int_equal(belief.gpus.count, 4);
+	assert_string_equal(belief.strangers, "0000:14:00.0: lost");
+	/* without a place it is the one that is missing; two are one too many */
+	for (int placeless = 1; placeless <= 2; placeless++) {
+		vec_clear(&reading.gpus);
+		for (int n = 0; n < 3; n++)
+			add(&reading, n);
+		for (int n = 0; n < placeless; n++) {
+			lost = add(&reading, 4);
+			lost->has_uuid = false;
+			lost->lost = true;
+			lost->pci[0] = '\0';
+		}
+		take(&belief, &reading);
+		assert_string_equal(belief.strangers,
+				    placeless == 1 ? "" : "at an unknown place: lost");
+	}
+	take_four(&belief);
+	assert_string_equal(belief.strangers, "");
 }
 
 /* N02. proves: DP-10 DP-14 */

@@ -87,6 +87,7 @@ static void test_the_rest(void **state)
 				       .spec_error = "spec.json",
 				       .gpus_error = "no driver",
 				       .gpus_next = "Install it.",
+				       .gpu_strangers = "0000:c1:00.0: lost",
 				       .health_marker = "/var/lib/bcd/health.unreadable",
 				       .kernel_log_error = "open '/dev/kmsg': no"};
 	struct conditions conditions = {0}, same = {0};
@@ -95,7 +96,9 @@ static void test_the_rest(void **state)
 	decide(&view, &conditions, 0);
 	decide(&view, &same, 9);
 	assert_true(conditions_equal(&conditions, &same));
-	assert_int_equal(conditions.count, 7);
+	assert_int_equal(conditions.count, 8);
+	assert_non_null(strstr(conditions_find(&conditions, CONDITION_GPU_UNIDENTIFIED)->message,
+			       "0000:c1:00.0"));
 	assert_string_equal(conditions_find(&conditions, CONDITION_GPUS_UNREADABLE)->message,
 			    "no driver. Install it.");
 	assert_non_null(strstr(conditions_find(&conditions, CONDITION_HEALTH_UNREADABLE)->message,
