@@ -1,4 +1,5 @@
 #include "gpu/core/belief.h"
+#include "lib/seed.h"
 #include "lib/test.h"
 
 #include <stdio.h>
@@ -402,6 +403,87 @@ static void test_parts(void **state)
 	assert_int_equal(gone.atoms.count, again.atoms.count);
 }
 
+/* What a GPU must be, by rules of one line each. */
+struct model {
+	bool listed, well;
+	bool sick; /* by an XID */
+};
+
+static void take_model(struct belief *belief, const struct model models[4])
+{
+	CLEANUP(reading) struct reading reading = {0};
+
+	for (int n = 0; n < 4; n++)
+		if (models[n].listed && !models[n].well)
+			add(&reading, n)->row_remap = HEALTH_REMAP_FAILED;
+		else if (models[n].listed)
+			add(&reading, n);
+	take(belief, &reading);
+}
+
+/* One thing happens; `known` is what the source said last. */
+static void happen(struct belief *belief, struct model known[4], struct model now[4], bool *readable,
+		   struct seed *seed)
+{
+	int n = (int)seed_below(seed, 4);
+
+	switch (seed_below(seed, 8)) {
+	case 0:
+		hear(belief, n, 79);
+		now[n].sick = true;
+		break;
+	case 1:
+		hear(belief, n, 31);
+		break;
+	case 2:
+		reset(belief, n);
+		now[n].sick = false;
+		break;
+	case 3:
+		now[n].listed = !now[n].listed;
+		break;
+	case 4:
+		now[n].well = !now[n].well;
+		break;
+	case 5:
+		belief_failure(belief, "no answer");
+		*readable = false;
+		break;
+	default:
+		take_model(belief, now);
+		memcpy(known, now, 4 * sizeof *now);
+		*readable = true;
+		break;
+	}
+	for (int i = 0; i < 4; i++)
+		known[i].sick = now[i].sick;
+}
+
+/* Whatever happens in whatever order: each GPU is as well as it alone is. proves: DP-10 DP-14 */
+static void test_random_stories(void **state)
+{
+	struct seed seed;
+
+	(void)state;
+	seed_init(&seed);
+	for (int story = 0; story < 300; story++) {
+		CLEANUP(belief) struct belief belief = {0};
+		struct model now[4], known[4];
+		bool readable = true;
+
+		for (int n = 0; n < 4; n++)
+			known[n] = now[n] = (struct model){.listed = true, .well = true};
+		take_four(&belief);
+		for (int step = 0; step < 40; step++) {
+			happen(&belief, known, now, &readable, &seed);
+			for (int n = 0; n < 4; n++)
+				assert_int_equal(*cause(&belief, n) == '\0',
+						 readable && known[n].listed && known[n].well &&
+							 !known[n].sick);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -415,6 +497,7 @@ int main(void)
 		cmocka_unit_test(test_advice_and_counters_that_end_an_xid),
 		cmocka_unit_test(test_what_can_not_be_told),
 		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_random_stories),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
