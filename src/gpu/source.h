@@ -59,14 +59,15 @@ const struct inventory *source_inventory(const struct source *source); /* until 
  */
 bool source_settled(const struct source *source);
 const char *source_name(const struct source *source); /* "nvml", "nvidia-smi", "simulated", "" */
-/* What the driver said last, for metrics; NULL: nothing was read yet. Until the next look. */
+/* What the driver said last, for metrics; NULL: nothing was read yet. Until the caller returns
+ * to the loop. */
 const struct reading *source_reading(const struct source *source);
 struct mono source_read_at(const struct source *source); /* when it was said */
 uint64_t source_failures(const struct source *source); /* tries to read them that failed, so far */
 /* The last XID of a GPU that this process heard of, fault or not; 0: none. */
 int32_t source_last_xid(const struct source *source, struct atom_uuid gpu);
-/* What is known of a GPU's health, with the XIDs that nothing has ended; NULL: nothing. Until the next
- * look. */
+/* What is known of a GPU's health, with the XIDs that nothing has ended; NULL: nothing. Until the
+ * caller returns to the loop. */
 const struct health_facts *source_facts(const struct source *source, struct atom_uuid gpu);
 
 /* NULL: readable. */

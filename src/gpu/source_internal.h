@@ -5,9 +5,10 @@
 
 #include "gpu/source.h"
 
+/* Each as the function of source.h that calls it. */
 struct source_ops {
-	void (*destroy)(struct source *source);
-	bool (*look)(struct source *source);
+	void (*destroy)(struct source *source); /* frees the whole, source_deinit() included */
+	bool (*look)(struct source *source);    /* the only one that may put another inventory */
 	int32_t (*last_xid)(const struct source *source, struct atom_uuid gpu);
 	const struct health_facts *(*facts)(const struct source *source, struct atom_uuid gpu);
 };
