@@ -215,7 +215,7 @@ static void on_http(void *arg, enum http_way way, struct http_answer *answer,
 static void try_start(struct kube_call *call)
 {
 	struct kube_client *kube = call->kube;
-	CLEANUP(identity) struct identity identity = {0};
+	CLEANUP(kube_identity) struct kube_identity identity = {0};
 	CLEANUP(buf) struct buf url = {0};
 	int64_t left_ms = mono_until(loop_now(kube->loop), call->deadline);
 	bool ready = true;

@@ -46,7 +46,7 @@ static void secret_free(char *text)
 	free(text);
 }
 
-void identity_deinit(struct identity *identity)
+void kube_identity_deinit(struct kube_identity *identity)
 {
 	if (!identity)
 		return;
@@ -57,7 +57,7 @@ void identity_deinit(struct identity *identity)
 	free(identity->certificate_pem);
 	secret_free(identity->key_pem);
 	secret_free(identity->token);
-	*identity = (struct identity){0};
+	*identity = (struct kube_identity){0};
 }
 
 /* --- the kubeconfig --- */
@@ -228,7 +228,7 @@ static bool read_text(const struct kube_source *source, const char *what, size_t
 }
 
 /* Both from one file are of one moment. */
-static bool read_pair(const struct kube_access *access, struct identity *identity,
+static bool read_pair(const struct kube_access *access, struct kube_identity *identity,
 		      struct error *error)
 {
 	const struct kube_source *certificate = &access->certificate, *key = &access->key;
@@ -259,7 +259,7 @@ static bool clean_token(char *token, struct error *error)
 	return length > 0 || error_set(error, ERROR_INVALID_CONFIG, "the token is empty");
 }
 
-static bool read_all(const struct kube_access *access, struct identity *identity,
+static bool read_all(const struct kube_access *access, struct kube_identity *identity,
 		     struct error *error)
 {
 	identity->server = mem_strdup(access->server);
@@ -308,8 +308,8 @@ static bool runs_out(const struct kube_exec_answer *answer)
 }
 
 /* Takes what the program said into the identity, or has it asked. */
-static bool ask_program(struct credentials *credentials, bool *ret_ready, struct identity *identity,
-			struct error *error)
+static bool ask_program(struct credentials *credentials, bool *ret_ready,
+			struct kube_identity *identity, struct error *error)
 {
 	struct asking *asking = &credentials->asking;
 
@@ -336,9 +336,9 @@ void credentials_renew(struct credentials *credentials)
 }
 
 bool credentials_load(struct credentials *credentials, bool *ret_ready,
-		      struct identity *ret_identity, struct error *error)
+		      struct kube_identity *ret_identity, struct error *error)
 {
-	CLEANUP(identity) struct identity identity = {0};
+	CLEANUP(kube_identity) struct kube_identity identity = {0};
 	bool ready = true;
 
 	if (!load_access(credentials, error) || !read_all(&credentials->access, &identity, error))
@@ -349,6 +349,6 @@ bool credentials_load(struct credentials *credentials, bool *ret_ready,
 	if (!ready)
 		return true;
 	*ret_identity = identity;
-	identity = (struct identity){0};
+	identity = (struct kube_identity){0};
 	return true;
 }

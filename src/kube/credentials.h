@@ -46,21 +46,21 @@ struct credentials *credentials_create(struct loop *loop, const struct credentia
 void credentials_destroy(struct credentials *credentials);
 
 /* What one request needs. Owned; `{0}` is empty. NULL where there is none. */
-struct identity {
+struct kube_identity {
 	char *server;
 	char *server_name, *proxy;
 	char *ca_pem, *certificate_pem, *key_pem, *token;
 };
-void identity_deinit(struct identity *identity);
+void kube_identity_deinit(struct kube_identity *identity);
 
-static inline void identity_cleanup(struct identity *identity)
+static inline void kube_identity_cleanup(struct kube_identity *identity)
 {
-	identity_deinit(identity);
+	kube_identity_deinit(identity);
 }
 
 /* `*ret_identity` must be empty, and stays so when *ret_ready is false: a program is being asked. */
 MUST_CHECK bool credentials_load(struct credentials *credentials, bool *ret_ready,
-				 struct identity *ret_identity, struct error *error);
+				 struct kube_identity *ret_identity, struct error *error);
 /* The API server doesn't know us: the next load asks the program again, if there is one. */
 void credentials_renew(struct credentials *credentials);
 

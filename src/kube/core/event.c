@@ -155,6 +155,28 @@ void kube_time_format(struct wall time, char out[KUBE_TIME_SIZE])
 		 parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
+bool kube_time_parse(const char *text, struct wall *ret_time)
+{
+	struct tm parts = {0};
+	int used = 0, hours = 0, minutes = 0;
+	char sign = 'Z';
+
+	if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d%n", &parts.tm_year, &parts.tm_mon, &parts.tm_mday,
+		   &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &used) != 6)
+		return false;
+	text += used;
+	if (*text == '.')
+		text += 1 + strspn(text + 1, "0123456789");
+	if (!str_equal(text, "Z") &&
+	    (sscanf(text, "%c%2d:%2d", &sign, &hours, &minutes) != 3 || !strchr("+-", sign)))
+		return false;
+	parts.tm_year -= 1900;
+	parts.tm_mon -= 1;
+	ret_time->ms = timegm(&parts) * 1000;
+	ret_time->ms -= (sign == '-' ? -1 : 1) * (hours * 60 + minutes) * 60000;
+	return true;
+}
+
 static json_t *time_of(struct wall now)
 {
 	char text[KUBE_TIME_SIZE];

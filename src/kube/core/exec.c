@@ -1,10 +1,8 @@
 #include "kube/core/exec.h"
 
+#include "kube/core/event.h"
 #include "text/base64.h"
 #include "text/tree.h"
-
-#include <stdio.h>
-#include <time.h>
 
 static json_t *cluster_info(const struct kube_access *access, const char *ca_pem)
 {
@@ -54,29 +52,6 @@ void kube_exec_answer_deinit(struct kube_exec_answer *answer)
 	*answer = (struct kube_exec_answer){0};
 }
 
-/* "2026-11-30T02:00:00Z", also with a fraction, which is dropped, or an offset. */
-static bool read_time(const char *text, struct wall *ret_time)
-{
-	struct tm parts = {0};
-	int used = 0, hours = 0, minutes = 0;
-	char sign = 'Z';
-
-	if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d%n", &parts.tm_year, &parts.tm_mon, &parts.tm_mday,
-		   &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &used) != 6)
-		return false;
-	text += used;
-	if (*text == '.')
-		text += 1 + strspn(text + 1, "0123456789");
-	if (!str_equal(text, "Z") &&
-	    (sscanf(text, "%c%2d:%2d", &sign, &hours, &minutes) != 3 || !strchr("+-", sign)))
-		return false;
-	parts.tm_year -= 1900;
-	parts.tm_mon -= 1;
-	ret_time->ms = timegm(&parts) * 1000;
-	ret_time->ms -= (sign == '-' ? -1 : 1) * (hours * 60 + minutes) * 60000;
-	return true;
-}
-
 static bool read_status(const json_t *status, struct kube_exec_answer *answer, struct error *error)
 {
 	const char *token = "", *certificate = "", *key = "", *expires = "";
@@ -93,7 +68,7 @@ static bool read_status(const json_t *status, struct kube_exec_answer *answer, s
 				 "a certificate without its key, or a key without its certificate");
 	if (!*token && !*key)
 		return error_set(error, ERROR_INVALID_CONFIG, "neither a token nor a certificate");
-	if (*expires && !read_time(expires, &answer->expires))
+	if (*expires && !kube_time_parse(expires, &answer->expires))
 		return error_field(error, "status.expirationTimestamp", "is no time");
 	answer->token = *token ? mem_strdup(token) : NULL;
 	answer->certificate_pem = *key ? mem_strdup(certificate) : NULL;
