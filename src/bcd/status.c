@@ -281,6 +281,27 @@ static void show_resources(const json_t *status, struct buf *out)
 							      "[kubernetes] node_name");
 }
 
+/* Who is in the way, and when it is deleted. */
+static void show_holders(const json_t *status, const json_t *release, struct buf *out)
+{
+	const json_t *holder, *holders = json_object_get(release, "holders");
+	size_t i;
+
+	json_array_foreach(holders, i, holder)
+	{
+		int64_t left_ms = number_of(holder, "deleteAt") - number_of(status, "now");
+		char left[DURATION_TEXT_SIZE];
+
+		buf_printf(out, "    held by %s%s%s", text_of(holder, "name"),
+			   *text_of(holder, "state") ? ": " : "", text_of(holder, "state"));
+		if (json_object_get(holder, "deleteAt")) {
+			duration_format_short(left, left_ms > 0 ? left_ms : 0);
+			buf_printf(out, "; deleted in %s", left);
+		}
+		buf_add_char(out, '\n');
+	}
+}
+
 static void show_releases(const json_t *status, struct buf *out)
 {
 	const json_t *release, *releases = json_object_get(status, "releases");
@@ -296,8 +317,15 @@ static void show_releases(const json_t *status, struct buf *out)
 	if (stuck > 0)
 		buf_printf(out, ", %lld stuck (KubernetesReleaseStuck)", stuck);
 	buf_add_char(out, '\n');
-	json_array_foreach(releases, i, release) buf_printf(
-		out, "  %s  %s\n", text_of(release, "allocation"), text_of(release, "why"));
+	json_array_foreach(releases, i, release)
+	{
+		char since[DURATION_TEXT_SIZE];
+
+		age(since, status, number_of(release, "since"));
+		buf_printf(out, "  %s  %s, for %s\n", text_of(release, "allocation"),
+			   text_of(release, "why"), since);
+		show_holders(status, release, out);
+	}
 }
 
 static void show_conditions(const json_t *status, struct buf *out)

@@ -116,12 +116,19 @@ bool holders_read(const uint8_t *data, size_t length, struct holders_listing *re
 	return true;
 }
 
-static bool is_listed(const struct holders_listing *listing, const char *id)
+/* pod-resources doesn't say a pod's UID, the checkpoint does. A device is one pod's at a time. */
+static bool name_listed(struct holders_listing *listing, const struct given *given)
 {
-	for (size_t i = 0; i < listing->holders.count; i++)
-		if (str_equal(listing->holders.items[i].id, id))
-			return true;
-	return false;
+	bool listed = false;
+
+	vec_each (&listing->holders, struct holder * holder) {
+		if (!str_equal(holder->id, given->id))
+			continue;
+		listed = true;
+		if (!*holder->uid)
+			str_copy(holder->uid, sizeof holder->uid, given->pod);
+	}
+	return listed;
 }
 
 /* The folder goes once nothing of the pod is left; the checkpoint's entry may stay for long. */
@@ -132,11 +139,12 @@ static void add_given(struct holders *holders, const struct given *given)
 	struct buf name = {0};
 
 	buf_printf(&folder, "%s/pods/%s", holders->kubelet, given->pod);
-	if (is_listed(&holders->listing, given->id) || durable_absent(buf_text(&folder)))
+	if (name_listed(&holders->listing, given) || durable_absent(buf_text(&folder)))
 		return;
 	buf_printf(&name, "pod %s (%s)", given->pod, given->container);
 	holder = vec_push(&holders->listing.holders);
 	str_copy(holder->id, sizeof holder->id, given->id);
+	str_copy(holder->uid, sizeof holder->uid, given->pod);
 	holder->name = buf_take_text(&name);
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/vec.h"
+#include "node/core/given.h"
 #include "node/core/holds.h"
 #include "sys/loop.h"
 
@@ -19,8 +20,9 @@
 #define HOLDERS_MAX_NAME   256
 
 struct holder {
-	char id[HOLDS_ID_SIZE]; /* of the device, as the kubelet knows it */
-	char *name;             /* "namespace/pod (container)", or "pod UID (container)" */
+	char id[HOLDS_ID_SIZE];   /* of the device, as the kubelet knows it */
+	char uid[GIVEN_UID_SIZE]; /* of the pod, from the checkpoint; "": not there (yet) */
+	char *name;               /* "namespace/pod (container)", or "pod UID (container)" */
 	char *namespace, *pod, *container; /* NULL: known by its UID only */
 };
 

@@ -162,6 +162,7 @@ static void node_turn(struct node *node, struct mono now)
 		read_holds(node, now);
 	look_at_offers(node);
 	release_step(node, now);
+	reaper_step(node->reaper, now);
 	report_look(node, now);
 	converge_step(node, now);
 	step_plugins(node, now);
@@ -272,6 +273,7 @@ bool node_create(struct loop *loop, const struct config *config, struct identity
 	node->gpus = open_source(node);
 	log_gpus(node);
 	node->holders = holders_create(loop, config->kubelet, release_on_holders, node);
+	node->reaper = reaper_create(node);
 	node->uplink = uplink_create(loop, &(struct uplink_options){.config = config,
 								    .identity = identity,
 								    .wake = node_wake,
@@ -320,6 +322,7 @@ void node_destroy(struct node *node)
 		deviceplugin_destroy(node->plugins[i]);
 	uplink_destroy(node->uplink);
 	holders_destroy(node->holders);
+	reaper_destroy(node->reaper);
 	allocator_destroy(node->allocator);
 	source_destroy(node->gpus);
 	watch_destroy(node->cdi_watch);

@@ -80,25 +80,18 @@ void release_look(struct node *node)
 
 bool release_is_worker(const struct node *node)
 {
-	static const char *const traces[] = {
-		"/etc/kubernetes/kubelet.conf",
-		"/var/lib/bcd-hostconfig/k8s-join.json",
-	};
+	const char *root = str_equal(node->config->root, "/") ? "" : node->config->root;
 	CLEANUP(buf) struct buf path = {0};
 
-	if (config_hosted(node->config) || !durable_absent(node->pod_resources_path))
+	if (config_hosted(node->config) || !durable_absent(node->pod_resources_path) ||
+	    !durable_absent(node->config->kubeconfig))
 		return true;
 	buf_printf(&path, "%s/config.yaml", node->config->kubelet);
 	if (!durable_absent(buf_text(&path)))
 		return true;
-	for (size_t i = 0; i < ARRAY_SIZE(traces); i++) {
-		buf_clear(&path);
-		buf_printf(&path, "%s%s",
-			   str_equal(node->config->root, "/") ? "" : node->config->root, traces[i]);
-		if (!durable_absent(buf_text(&path)))
-			return true;
-	}
-	return false;
+	buf_clear(&path);
+	buf_printf(&path, "%s/var/lib/bcd-hostconfig/k8s-join.json", root);
+	return !durable_absent(buf_text(&path));
 }
 
 /* --- who holds what --- */
@@ -214,15 +207,15 @@ static void ask(struct node *node, struct mono now)
 	holders_ask(node->holders);
 }
 
-/* While devices are bound the kubelet is asked now and then: who holds them, and does it answer? */
+/* The kubelet is asked now and then: who holds devices, and does it answer? */
 static void ask_now_and_then(struct node *node, struct mono now)
 {
-	struct mono again = mono_after(node->asked_at, NODE_HOLDERS_MS);
+	bool any = node->holds.count > 0 || node->releases.entries.count > 0 ||
+		   node->listing.holders.count > 0;
+	struct mono again = mono_after(node->asked_at, any ? NODE_HOLDERS_MS : NODE_STRAYS_MS);
 
-	if (node->holds.count == 0 && node->releases.entries.count == 0) {
+	if (node->holds.count == 0 && node->releases.entries.count == 0)
 		node->holders_failures = 0;
-		return;
-	}
 	if (node->answered_how == RELEASE_ANSWER_NONE || mono_until(now, again) <= 0)
 		ask(node, now);
 	else

@@ -45,18 +45,41 @@ static bool holds_devices(const struct node *node)
 	return node->holds.count > 0 || node->releases.entries.count > 0;
 }
 
+/* "default/web (main): deleted by force, still there; ...". */
+static const char *who_holds(const struct node *node, const char *allocation, struct arena *arena)
+{
+	CLEANUP(buf) struct buf text = {0};
+
+	vec_each (&node->listing.holders, const struct holder *holder) {
+		const char *of = holds_id_allocation(holder->id);
+		CLEANUP(buf) struct buf state = {0};
+
+		if (!of || !str_equal(of, allocation))
+			continue;
+		reaper_describe(node->reaper, holder, &state);
+		buf_printf(&text, "%s%s%s%s", text.length > 0 ? "; " : "", holder->name,
+			   state.length > 0 ? ": " : "", buf_text(&state));
+	}
+	return arena_strdup(arena, buf_text(&text));
+}
+
 static void look_at_conditions(struct node *node, struct mono now)
 {
 	const struct release_entry *stuck[RELEASES_MAX];
+	CLEANUP(arena) struct arena texts = {0};
+	const char *stuck_by[RELEASES_MAX];
+	const struct error *api = reaper_trouble(node->reaper);
 	const struct error *gpus = source_error(node->gpus);
 	const struct error *log = source_log_error(node->gpus);
 	struct conditions conditions = {0};
 	struct conditions_view view = {
 		.stuck = stuck,
+		.stuck_by = stuck_by,
 		.holds_devices = holds_devices(node),
 		.pod_failures = node->holders_failures,
 		.pod_failing_ms = mono_until(node->holders_failing_since, now),
 		.pod_error = node->holders_error,
+		.api_error = api ? api->what : NULL,
 		.releases_marker = node->marker ? node->marker_path : NULL,
 		.holds_error = node->holds_error.code ? node->holds_error.what : NULL,
 		.spec_error = node->spec_error.code ? node->spec_error.what : NULL,
@@ -70,10 +93,12 @@ static void look_at_conditions(struct node *node, struct mono now)
 
 	if (!view.spec_error && node->uplink && *uplink_spec_error(node->uplink))
 		view.spec_error = uplink_spec_error(node->uplink);
-	for (size_t i = 0; i < node->pending.count; i++)
-		if (node->pending.items[i].plan.stuck)
-			stuck[view.stuck_count++] =
-				releases_find(&node->releases, node->pending.items[i].allocation);
+	vec_each (&node->pending, const struct node_release *release) {
+		if (!release->plan.stuck)
+			continue;
+		stuck_by[view.stuck_count] = who_holds(node, release->allocation, &texts);
+		stuck[view.stuck_count++] = releases_find(&node->releases, release->allocation);
+	}
 	conditions_decide(&view, &node->conditions, clock_wall(), &conditions);
 	if (!conditions_equal(&conditions, &node->conditions))
 		node->conditions_due = true;

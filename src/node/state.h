@@ -16,6 +16,7 @@
 #include "node/holders.h"
 #include "node/holds.h"
 #include "node/node.h"
+#include "node/reaper.h"
 #include "node/uplink.h"
 #include "sys/clock.h"
 #include "sys/durable.h"
@@ -23,9 +24,10 @@
 #include "sys/watch.h"
 
 #define NODE_TICK_MS        1000
-#define NODE_HOLDS_MS       5000 /* between two reads of the holds that nothing asked for (DP-4) */
-#define NODE_HOLDERS_MS     5000 /* between two questions to the kubelet while devices are bound */
-#define NODE_WRITE_AGAIN_MS 1000 /* after a durable list that failed */
+#define NODE_HOLDS_MS       5000  /* between two reads of the holds that nothing asked for (DP-4) */
+#define NODE_HOLDERS_MS     5000  /* between two questions to the kubelet while devices are bound */
+#define NODE_STRAYS_MS      30000 /* and while none is: a pod may have one all the same (REL-27) */
+#define NODE_WRITE_AGAIN_MS 1000  /* after a durable list that failed */
 
 /* A pending release as it stands in this process. */
 struct node_release {
@@ -112,6 +114,7 @@ struct node {
 	uint32_t holders_failures;
 	struct mono holders_failing_since;
 	char holders_error[ERROR_WHAT_SIZE];
+	struct reaper *reaper;
 
 	/* telling */
 	struct uplink *uplink;

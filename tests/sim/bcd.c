@@ -1,6 +1,7 @@
 /* bcd's process: its configuration and identity on the simulated disk, and its node on a loop. */
 #include "node/identity.h"
 #include "node/node.h"
+#include "node/status.h"
 #include "sim/programs.h"
 #include "sim/sim_fs.h"
 #include "text/toml.h"
@@ -49,6 +50,11 @@ void bcd_prepare(const char *node_id, const char *certificate_pem, const char *k
 	sim_fs_put(NODE_DATA "/made", "");
 	must(identity_store(NODE_DATA, &identity, &error), &error);
 	/* What an operator's machine has before any of it starts. */
+	sim_fs_put(NODE_ROOT "/etc/kubernetes/kubelet.conf",
+		   "current-context: x\n"
+		   "contexts: [{name: x, context: {cluster: c, user: u}}]\n"
+		   "clusters: [{name: c, cluster: {server: 'https://api.test'}}]\n"
+		   "users: [{name: u, user: {token: secret}}]\n");
 	sim_fs_put(NODE_CDI "/README", "");
 	sim_fs_put(NODE_ROOT "/run/bcd/README", "");
 }
@@ -78,4 +84,13 @@ void bcd_destroy(struct sim_process *process UNUSED)
 	config_deinit(&bcd.config);
 	bcd.identity = (struct identity){0};
 	bcd.config = (struct config){0};
+}
+
+void bcd_show(void)
+{
+	CLEANUP(buf) struct buf text = {0};
+	CLEANUP(tree) json_t *tree = bcd.node ? status_describe(bcd.node) : json_object();
+
+	tree_dump_pretty(&text, tree);
+	printf("%s", buf_text(&text));
 }

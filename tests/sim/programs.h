@@ -52,3 +52,4 @@ bool programs_restore(void);
 void bcd_prepare(const char *node_id, const char *certificate_pem, const char *key_pem);
 void bcd_start(struct sim_process *process);
 void bcd_destroy(struct sim_process *process);
+void bcd_show(void); /* its status, for whoever looks for what went wrong */

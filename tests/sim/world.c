@@ -6,6 +6,7 @@
 #include "proto/methods.h"
 #include "sim/invariants.h"
 #include "sim/programs.h"
+#include "sim/sim_api.h"
 #include "sim/sim_fs.h"
 #include "sim/sim_rpc.h"
 #include "standin/standin.h"
@@ -37,8 +38,10 @@ static struct {
 static void on_pods(void *arg UNUSED, json_t *answer)
 {
 	const json_t *pods = json_object_get(answer, "pods");
-	if (pods)
-		invariants_pods(pods);
+	if (!pods)
+		return;
+	invariants_pods(pods);
+	sim_api_pods(pods);
 }
 
 static void look(void)
@@ -172,8 +175,9 @@ static void run_pod(const char *resource, uint64_t count, bool bound)
 	char name[32];
 	snprintf(name, sizeof name, "pod-%llu", (unsigned long long)++world.pods);
 	sim_trace("run %s with %llu of %s", name, (unsigned long long)count, resource);
-	ask_kubelet(json_pack("{s:s, s:s, s:s, s:I, s:b}", "verb", "run-pod", "name", name,
-			      "resource", resource, "count", (json_int_t)count, "bound", bound),
+	ask_kubelet(json_pack("{s:s, s:s, s:s, s:I, s:b, s:b}", "verb", "run-pod", "name", name,
+			      "resource", resource, "count", (json_int_t)count, "bound", bound,
+			      "stubborn", sim_chance(4)),
 		    on_pod);
 }
 
@@ -182,6 +186,13 @@ static void delete_pod(uint64_t number)
 	char name[32];
 	snprintf(name, sizeof name, "pod-%llu", (unsigned long long)number);
 	ask_kubelet(json_pack("{s:s, s:s}", "verb", "delete-pod", "name", name), on_answer);
+}
+
+void sim_world_pod_ends(const char *name, int64_t grace_s)
+{
+	ask_kubelet(json_pack("{s:s, s:s, s:I}", "verb", "delete-pod", "name", name, "graceSeconds",
+			      (json_int_t)grace_s),
+		    on_answer);
 }
 
 /* --- what goes wrong --- */
@@ -445,14 +456,6 @@ static bool at_rest(char *why, size_t size)
 	return false;
 }
 
-/* Again and again: a kubelet that is away hears nothing. Pods that cling to what was released would
- * keep it so for ever. */
-static void pods_delete(void)
-{
-	for (uint64_t i = 1; i <= world.pods; i++)
-		delete_pod(i);
-}
-
 static void phase_next(int phase)
 {
 	world.phase = phase;
@@ -487,7 +490,6 @@ static void calm_look(void *arg UNUSED)
 	bool rests = at_rest(why, sizeof why);
 	if (rests)
 		bills_check();
-	pods_delete();
 	if (rests && world.phase == 1 && releases_on_disk()) {
 		rests = false;
 		snprintf(why, sizeof why, "releasing.json still has releases");
@@ -600,7 +602,12 @@ static void world_end(void)
 	world.result.time_ms = sim.now_ms;
 	world.result.ok = sim.broken[0] == '\0';
 	str_copy(world.result.why, sizeof world.result.why, sim.broken);
+	if (sim.verbose && !world.result.ok)
+		bcd_show();
+	world.result.deletions = sim_api_deletions();
 	sim_end();
+	sim_http_end();
+	sim_api_end();
 	programs_end();
 	invariants_end();
 	vec_each (&world.reservations, char **id)

@@ -28,6 +28,7 @@ struct world_result {
 	char why[512]; /* the first broken invariant */
 	uint64_t trace, steps, events;
 	int64_t time_ms;
+	uint64_t deletions;                /* of pods, by bcd */
 	uint64_t pods, bookings, released; /* that there were: a run in which nothing happens proves
 					      nothing */
 };

@@ -28,6 +28,7 @@ static void add_stuck(struct conditions *conditions, const struct conditions_vie
 
 	for (size_t i = 0; i < view->stuck_count; i++) {
 		const struct release_entry *entry = view->stuck[i];
+		const char *by = view->stuck_by ? view->stuck_by[i] : NULL;
 		CLEANUP(buf) struct buf one = {0};
 
 		buf_printf(&one, "%spods hold devices of released %s%s", i ? "; " : "",
@@ -47,6 +48,8 @@ static void add_stuck(struct conditions *conditions, const struct conditions_vie
 			break;
 		}
 		buf_add(&text, one.data, one.length);
+		if (by && *by && text.length + strlen(by) + 4 <= room)
+			buf_printf(&text, " [%s]", by);
 	}
 	add(conditions, CONDITION_RELEASE_STUCK, "PodsHoldDevices", buf_text(&text));
 }
@@ -79,6 +82,13 @@ void conditions_decide(const struct conditions_view *view, const struct conditio
 			 "doesn't answer: %s",
 			 view->pod_error);
 		add(&conditions, CONDITION_POD_RESOURCES, "PodResourcesFailing", text);
+	}
+	if (view->api_error) {
+		snprintf(text, sizeof text,
+			 "pods that hold released devices can't be deleted, the kubelet alone ends "
+			 "them: %s",
+			 view->api_error);
+		add(&conditions, CONDITION_API, "ApiServerFailing", text);
 	}
 	if (view->releases_marker) {
 		snprintf(

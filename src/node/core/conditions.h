@@ -16,6 +16,7 @@
 
 #define CONDITION_RELEASE_STUCK       "KubernetesReleaseStuck"
 #define CONDITION_POD_RESOURCES       "PodResourcesUnavailable"
+#define CONDITION_API                 "KubernetesApiUnavailable"
 #define CONDITION_RELEASES_UNREADABLE "KubernetesReleasesUnreadable"
 #define CONDITION_HOLDS_UNREADABLE    "HoldsUnreadable"
 #define CONDITION_SPEC_UNREADABLE     "SpecUnreadable"
@@ -40,11 +41,13 @@ struct conditions VEC_BODY(struct condition);
 
 struct conditions_view {
 	const struct release_entry *const *stuck; /* pending for too long */
+	const char *const *stuck_by; /* for each who holds it and what comes next; NULL: unknown */
 	size_t stuck_count;
 	bool holds_devices;     /* devices are bound for Kubernetes, or wait for their release */
 	uint32_t pod_failures;  /* of pod-resources, in a row */
 	int64_t pod_failing_ms; /* since the first of them */
 	const char *pod_error;
+	const char *api_error; /* of the API server, while a pod is to be deleted; else NULL */
 	const char *releases_marker;  /* path, while the marker is there; else NULL */
 	const char *holds_error;      /* NULL: readable */
 	const char *spec_error;       /* NULL: readable */

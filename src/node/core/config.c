@@ -184,14 +184,15 @@ static bool read_xids(json_t *section, const char *name, int32_t *numbers, size_
 	return true;
 }
 
-static bool read_file_name(struct config *config, json_t *section, const char *name,
-			   const char *otherwise, const char **ret, struct error *error)
+static bool read_file_name(struct config *config, json_t *section, const char *path,
+			   const char *name, const char *otherwise, const char **ret,
+			   struct error *error)
 {
 	char field[ERROR_FIELD_SIZE];
 
-	if (!read_text(config, section, "gpu", name, otherwise, ret, error))
+	if (!read_text(config, section, path, name, otherwise, ret, error))
 		return false;
-	tree_path(field, "gpu", name);
+	tree_path(field, path, name);
 	return !**ret || **ret == '/' ||
 	       error_field(error, field, "'%s' is not an absolute path", *ret);
 }
@@ -220,11 +221,13 @@ static bool read_gpu(json_t *tree, struct config *config, struct error *error)
 			 &config->sim_file, error) &&
 	       read_text(config, section, "gpu", "sim_reason",
 			 "asked for by [gpu] source = \"sim\"", &config->sim_reason, error) &&
-	       read_file_name(config, section, "kernel_log",
+	       read_file_name(config, section, "gpu", "kernel_log",
 			      arena_printf(&config->arena, "%s/kmsg", config->dev),
 			      &config->kernel_log, error) &&
-	       read_file_name(config, section, "nvml_library", "", &config->nvml_library, error) &&
-	       read_file_name(config, section, "nvidia_smi", "", &config->nvidia_smi, error) &&
+	       read_file_name(config, section, "gpu", "nvml_library", "", &config->nvml_library,
+			      error) &&
+	       read_file_name(config, section, "gpu", "nvidia_smi", "", &config->nvidia_smi,
+			      error) &&
 	       read_xids(section, "xid_fault", xids->fault, &xids->fault_count, NULL, 0, error) &&
 	       read_xids(section, "xid_ignore", xids->ignore, &xids->ignore_count, xids->fault,
 			 xids->fault_count, error);
@@ -263,7 +266,8 @@ static bool read_kubernetes(json_t *tree, const char *node_name, struct config *
 {
 	json_t *section;
 
-	if (!read_section(tree, "kubernetes", TREE_KEYS("node_name", "gpu_api", "allowed_clusters"),
+	if (!read_section(tree, "kubernetes",
+			  TREE_KEYS("node_name", "gpu_api", "allowed_clusters", "kubeconfig"),
 			  &section, error) ||
 	    !read_text(config, section, "kubernetes", "node_name", "", &config->node_name, error) ||
 	    !read_text(config, section, "kubernetes", "gpu_api", "device-plugin", &config->gpu_api,
@@ -275,7 +279,13 @@ static bool read_kubernetes(json_t *tree, const char *node_name, struct config *
 		return error_field(error, "kubernetes.gpu_api",
 				   "'%s' is neither \"device-plugin\" nor \"dra\"",
 				   config->gpu_api);
-	return read_clusters(section, config, error);
+	return read_clusters(section, config, error) &&
+	       read_file_name(config, section, "kubernetes", "kubeconfig",
+			      arena_printf(&config->arena, "%s/etc/kubernetes/kubelet.conf",
+					   str_equal(config->root, "/") ? "" : config->root),
+			      &config->kubeconfig, error) &&
+	       (*config->kubeconfig ||
+		error_field(error, "kubernetes.kubeconfig", "must name a file"));
 }
 
 /* "ADDR:PORT", as sys/net takes it; whether the address is this machine's turns out when it is used.

@@ -49,8 +49,9 @@ struct config {
 	const char *nvml_library, *nvidia_smi; /* "": where the driver has them */
 	struct xid_policy xids;
 	/* kubernetes */
-	const char *node_name; /* "" when neither the file nor NODE_NAME says it */
-	const char *gpu_api;   /* "device-plugin" or "dra" */
+	const char *node_name;  /* "" when neither the file nor NODE_NAME says it */
+	const char *gpu_api;    /* "device-plugin" or "dra" */
+	const char *kubeconfig; /* the kubelet's: whom bcd is for the API server */
 	const char *allowed_clusters[CONFIG_MAX_CLUSTERS];
 	size_t cluster_count;
 	/* metrics: on run/metrics.sock in any case */

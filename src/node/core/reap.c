@@ -13,6 +13,7 @@ enum step {
 struct claimant {
 	char uid[REAP_UID_SIZE];
 	struct mono since; /* it holds what isn't its own */
+	struct mono first; /* the listing that it was first seen in */
 	enum step step;
 	struct mono asked; /* of STEP_ASKED */
 	struct mono retry; /* no deletion before this */
@@ -105,6 +106,7 @@ static void follow_holders(struct reap *reap, const struct reap_view *view, stru
 			claimant = vec_push(&reap->claimants);
 			str_copy(claimant->uid, sizeof claimant->uid, holder->uid);
 			claimant->since = since;
+			claimant->first = view->listed_at;
 		} else if (since.ms < claimant->since.ms) {
 			claimant->since = since;
 		}
@@ -256,11 +258,12 @@ static void act(struct reap *reap, struct claimant *claimant, const struct reap_
 		struct mono now, struct reap_plan *plan)
 {
 	const struct reap_holder *holder = holder_of(view, claimant->uid);
-	const struct reap_pod *pod = view->pods_known ? pod_of(view, claimant->uid) : NULL;
+	bool known = view->pods_known && view->pods_asked.ms >= claimant->first.ms;
+	const struct reap_pod *pod = known ? pod_of(view, claimant->uid) : NULL;
 	struct mono due, allowed = rate_allows(reap);
 
 	assert(holder);
-	if (!view->pods_known) {
+	if (!known) {
 		plan->need_pods = true;
 		return;
 	}
@@ -346,6 +349,18 @@ enum reap_state reap_state(const struct reap *reap, const char *holder)
 		return REAP_ABSENT;
 	}
 	abort();
+}
+
+bool reap_next(const struct reap *reap, const char *holder, struct mono *ret_due)
+{
+	const struct claimant *claimant = find(reap, holder);
+
+	return claimant && next_due(claimant, ret_due);
+}
+
+bool reap_idle(const struct reap *reap)
+{
+	return reap->claimants.count == 0 && !reap->nameless;
 }
 
 const char *reap_state_name(enum reap_state state)

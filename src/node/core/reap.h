@@ -64,7 +64,8 @@ struct reap_release {
 };
 
 struct reap_view {
-	bool listed; /* the kubelet's answer is there and whole */
+	bool listed;           /* the kubelet's answer is there and whole */
+	struct mono listed_at; /* when it was asked for */
 	const struct reap_holder *holders;
 	size_t holders_count;
 	const struct reap_release *releases;
@@ -72,7 +73,8 @@ struct reap_view {
 	bool bound_known; /* the holds could be read */
 	const char *const *bound;
 	size_t bound_count;
-	bool pods_known; /* the API server's list is there, and is younger than `holders` */
+	bool pods_known;        /* the API server's list is there, and young */
+	struct mono pods_asked; /* when; it can tell nothing of who was first seen later */
 	const struct reap_pod *pods;
 	size_t pods_count;
 	struct wall wall;
@@ -130,4 +132,7 @@ enum reap_state {
 };
 /* Of the pod with the kubelet's UID. */
 enum reap_state reap_state(const struct reap *reap, const char *holder);
-const char *reap_state_name(enum reap_state state); /* "deleted, still there"; never NULL */
+/* When it is deleted next; false: it isn't, any more or for now. */
+bool reap_next(const struct reap *reap, const char *holder, struct mono *ret_due);
+bool reap_idle(const struct reap *reap); /* nobody holds what isn't theirs, as far as is known */
+const char *reap_state_name(enum reap_state state); /* "asked to go"; never NULL */
