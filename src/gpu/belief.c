@@ -165,7 +165,10 @@ static bool end_doubt(struct belief_file *file)
 
 	file->belief->doubted = false;
 	read_record(file, &scratch);
-	return !file->belief->doubted;
+	if (file->belief->doubted)
+		return false;
+	belief_merge(file->belief, &scratch);
+	return true;
 }
 
 bool belief_file_look(struct belief_file *file)

@@ -22,8 +22,9 @@ struct driver {
 	bool by_smi;          /* this machine has no NVML */
 	struct error no_nvml; /* why */
 	struct mono asked;
-	bool asking;  /* an answer is under way, of a moment that may be past */
-	bool ask_due; /* something happened since */
+	struct mono waiting; /* since when an answer is waited for */
+	bool asking;         /* one is under way, of a moment that may be past */
+	bool ask_due;        /* something happened since */
 	bool stale;
 	bool inside; /* a call of ours: who called finds out by itself */
 };
@@ -45,8 +46,12 @@ static void changed(struct driver *driver)
 static void ask(struct driver *driver)
 {
 	driver->ask_due = false;
-	driver->asking = true;
 	driver->asked = loop_now(driver->source.loop);
+	if (!driver->asking) {
+		driver->waiting = driver->asked;
+		belief_ask(&driver->belief);
+	}
+	driver->asking = true;
 	if (driver->by_smi)
 		smi_tool_ask(driver->smi);
 	else
@@ -247,7 +252,7 @@ static void doubt_silence(struct driver *driver)
 
 	if (!driver->source.settled || driver->by_smi || !driver->asking ||
 	    *driver->belief.failure ||
-	    mono_until(driver->asked, loop_now(driver->source.loop)) < SOURCE_PASS_MS)
+	    mono_until(driver->waiting, loop_now(driver->source.loop)) < SOURCE_PASS_MS)
 		return;
 	error_set(&error, ERROR_UNAVAILABLE, "the driver has not answered for %d s",
 		  SOURCE_PASS_MS / 1000);

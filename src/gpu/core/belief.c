@@ -65,6 +65,12 @@ static bool add_xid(struct belief *belief, struct belief_gpu *gpu, int32_t xid, 
 	gpu->last_xid = xid;
 	if (!xid_is_fault(&belief->policy, xid, nonfatal))
 		return false;
+	/* Whatever the driver advised was about what came before this one. */
+	gpu->unasked = true;
+	if (gpu->asked) {
+		gpu->asked = false;
+		belief->record++;
+	}
 	for (size_t i = 0; i < facts->xid_count; i++)
 		if (facts->xids[i] == xid)
 			return false;
@@ -75,29 +81,58 @@ static bool add_xid(struct belief *belief, struct belief_gpu *gpu, int32_t xid, 
 	return true;
 }
 
-static bool note_xid(struct belief *belief, const struct klog_event *event)
+static void note_advice(struct belief *belief, struct belief_gpu *gpu)
 {
-	struct belief_gpu *gpu = find_at(belief, event->pci);
-
-	if (gpu && event->recovered) {
-		end_xids(belief, gpu);
-		return true;
-	}
-	if (gpu)
-		return add_xid(belief, gpu, event->xid, event->nonfatal);
-	if (belief->read || event->recovered ||
-	    !xid_is_fault(&belief->policy, event->xid, event->nonfatal) ||
-	    belief->strays.count == BELIEF_MAX_STRAYS)
-		return false;
-	*vec_push(&belief->strays) = *event;
-	return false;
+	if (gpu->facts.xid_count == 0 || gpu->asked)
+		return;
+	gpu->asked = true;
+	belief->record++;
 }
 
 static void end_strays(struct belief *belief, const char *pci)
 {
-	for (size_t i = belief->strays.count; i-- > 0;)
-		if (!pci || str_equal(belief->strays.items[i].pci, pci))
-			vec_remove(&belief->strays, i);
+	for (size_t i = belief->strays.count; i-- > 0;) {
+		if (pci && !str_equal(belief->strays.items[i].pci, pci))
+			continue;
+		vec_remove(&belief->strays, i);
+		belief->record++;
+	}
+}
+
+/* Who is there is not known yet; whoever it is suffered this. */
+static void add_stray(struct belief *belief, const char *pci, int32_t xid, bool nonfatal)
+{
+	struct belief_stray *stray;
+
+	if (!*pci || !xid_is_fault(&belief->policy, xid, nonfatal) ||
+	    belief->strays.count == BELIEF_MAX_STRAYS)
+		return;
+	vec_each (&belief->strays, const struct belief_stray *known)
+		if (known->xid == xid && str_equal(known->pci, pci))
+			return;
+	stray = vec_push(&belief->strays);
+	stray->xid = xid;
+	str_copy(stray->pci, sizeof stray->pci, pci);
+	belief->record++;
+}
+
+static bool note_xid(struct belief *belief, const struct klog_event *event)
+{
+	struct belief_gpu *gpu = find_at(belief, event->pci);
+	bool another;
+
+	if (!gpu) {
+		add_stray(belief, event->pci, event->xid, event->nonfatal);
+		return false;
+	}
+	another = add_xid(belief, gpu, event->xid, event->nonfatal);
+	if (event->advised)
+		note_advice(belief, gpu);
+	if (event->recovered && gpu->asked) {
+		end_xids(belief, gpu);
+		another = true;
+	}
+	return another;
 }
 
 /* All that came before is over, also what isn't known any more. */
@@ -149,34 +184,23 @@ bool belief_driver(struct belief *belief, uint64_t driver)
 
 /* --- readings --- */
 
-/* What the driver counts since it took the GPU over begins anew when the GPU was reset. */
-static bool began_anew(const struct belief_gpu *gpu, const struct reading_gpu *now)
-{
-	int64_t energy = now->gauges[GAUGE_ENERGY_MJ];
-
-	return gpu->energy_mj > 0 && energy > 0 && energy < gpu->energy_mj;
-}
-
 static bool is_advice(enum health_recovery recovery)
 {
 	return recovery != HEALTH_RECOVERY_UNKNOWN && recovery != HEALTH_RECOVERY_NONE;
 }
 
+/* A reading that was under way when an XID came may be older than it. */
 static void look_for_end(struct belief *belief, struct belief_gpu *gpu,
 			 const struct reading_gpu *now)
 {
 	bool well = !*now->error && !now->lost && !now->needs_reset && !is_advice(now->recovery);
-	bool over = well &&
-		    ((gpu->asked && now->recovery == HEALTH_RECOVERY_NONE) || began_anew(gpu, now));
 
-	if (gpu->facts.xid_count > 0 && !gpu->asked && is_advice(now->recovery)) {
-		gpu->asked = true;
-		belief->record++;
-	}
-	if (over)
+	if (gpu->unasked)
+		return;
+	if (is_advice(now->recovery))
+		note_advice(belief, gpu);
+	if (well && gpu->asked && now->recovery == HEALTH_RECOVERY_NONE)
 		end_xids(belief, gpu);
-	if (now->gauges[GAUGE_ENERGY_MJ] > 0)
-		gpu->energy_mj = now->gauges[GAUGE_ENERGY_MJ];
 }
 
 static bool same_cuts(const struct cuts *a, const struct cuts *b)
@@ -254,7 +278,6 @@ static struct belief_gpu *known_or_new(struct belief *belief, const struct readi
 	gpu->uuid = now->uuid;
 	gpu->minor = -1;
 	gpu->numa = INVENTORY_NUMA_UNKNOWN;
-	gpu->energy_mj = READING_UNKNOWN;
 	belief->record++;
 	return gpu;
 }
@@ -292,26 +315,74 @@ static void note_strangers(struct belief *belief, const struct reading *reading)
 
 static void take_strays(struct belief *belief)
 {
-	for (size_t i = 0; i < belief->strays.count; i++) {
-		struct belief_gpu *gpu = find_at(belief, belief->strays.items[i].pci);
+	for (size_t i = belief->strays.count; i-- > 0;) {
+		const struct belief_stray *stray = &belief->strays.items[i];
+		struct belief_gpu *gpu = find_at(belief, stray->pci);
 
-		if (gpu)
-			add_xid(belief, gpu, belief->strays.items[i].xid,
-				belief->strays.items[i].nonfatal);
+		if (!gpu)
+			continue;
+		add_xid(belief, gpu, stray->xid, false);
+		vec_remove(&belief->strays, i);
+		belief->record++;
 	}
-	vec_deinit(&belief->strays);
+}
+
+void belief_ask(struct belief *belief)
+{
+	vec_each (&belief->gpus, struct belief_gpu * gpu)
+		gpu->unasked = false;
+}
+
+/* Two that say the same /dev/nvidia<number> are both in doubt; one that only had it has it no more. */
+static void doubt_doubles(struct belief *belief)
+{
+	bool tells[INVENTORY_MAX_GPUS];
+
+	for (size_t i = 0; i < belief->gpus.count; i++) {
+		const struct belief_gpu *gpu = &belief->gpus.items[i];
+
+		tells[i] = gpu->listed && !gpu->facts.lost && !*gpu->error && gpu->minor >= 0;
+	}
+	for (size_t i = 0; i < belief->gpus.count; i++) {
+		struct belief_gpu *gpu = &belief->gpus.items[i];
+
+		for (size_t j = 0; j < belief->gpus.count; j++) {
+			if (i == j || !tells[j] || gpu->minor != belief->gpus.items[j].minor)
+				continue;
+			if (tells[i]) {
+				str_copy(gpu->error, sizeof gpu->error,
+					 "another GPU has the same /dev/nvidia<number>");
+				continue;
+			}
+			gpu->minor = -1;
+			belief->record++;
+		}
+	}
+}
+
+/* Those that say who they are first: a place may be another's now. */
+static void take_listed(struct belief *belief, const struct reading *reading, const int32_t *numa,
+			bool with_uuid)
+{
+	for (size_t i = 0; i < reading->gpus.count; i++) {
+		const struct reading_gpu *now = &reading->gpus.items[i];
+		struct belief_gpu *gpu =
+			now->has_uuid == with_uuid ? known_or_new(belief, now) : NULL;
+
+		if (gpu && gpu->listed)
+			str_copy(gpu->error, sizeof gpu->error, "two GPUs say that they are it");
+		else if (gpu)
+			take_gpu(belief, gpu, now, numa[i]);
+	}
 }
 
 void belief_reading(struct belief *belief, const struct reading *reading, const int32_t *numa)
 {
 	vec_each (&belief->gpus, struct belief_gpu * known)
 		known->listed = false;
-	for (size_t i = 0; i < reading->gpus.count; i++) {
-		struct belief_gpu *gpu = known_or_new(belief, &reading->gpus.items[i]);
-
-		if (gpu)
-			take_gpu(belief, gpu, &reading->gpus.items[i], numa[i]);
-	}
+	take_listed(belief, reading, numa, true);
+	take_listed(belief, reading, numa, false);
+	doubt_doubles(belief);
 	note_strangers(belief, reading);
 	vec_sort(&belief->gpus, compare_places);
 	take_strays(belief);
@@ -325,6 +396,34 @@ void belief_failure(struct belief *belief, const char *why)
 {
 	assert(*why);
 	str_copy(belief->failure, sizeof belief->failure, why);
+}
+
+/* What a record says that could not be read when bcd started. */
+static void merge_gpu(struct belief *belief, struct belief_gpu *from)
+{
+	struct belief_gpu *gpu = find(belief, from->uuid);
+
+	if (gpu) {
+		for (size_t i = 0; i < from->facts.xid_count; i++)
+			add_xid(belief, gpu, from->facts.xids[i], false);
+	} else if (belief->gpus.count < INVENTORY_MAX_GPUS) {
+		*vec_push(&belief->gpus) = *from;
+		from->cuts = (struct cuts){0};
+	}
+}
+
+void belief_merge(struct belief *belief, struct belief *record)
+{
+	if (belief->driver != 0)
+		(void)belief_driver(record, belief->driver);
+	vec_each (&record->gpus, struct belief_gpu * from)
+		merge_gpu(belief, from);
+	vec_sort(&belief->gpus, compare_places);
+	vec_each (&record->strays, const struct belief_stray *stray)
+		add_stray(belief, stray->pci, stray->xid, false);
+	belief->record++;
+	belief_deinit(record);
+	*record = (struct belief){0};
 }
 
 /* --- what it means --- */
@@ -350,9 +449,7 @@ static struct health health_of(const struct belief *belief, const struct belief_
 	facts.policy = &belief->policy;
 	if (!*belief->failure && belief->read && !gpu->listed)
 		facts.lost = true;
-	/* What is known to be bad says more than what isn't known. */
-	if (facts.xid_count == 0)
-		facts.doubt = doubt_of(belief, gpu);
+	facts.doubt = doubt_of(belief, gpu);
 	return health_decide(&facts);
 }
 

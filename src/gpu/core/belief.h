@@ -4,11 +4,14 @@
  * Owns      folding readings, XIDs, resets and failures over time (DP-10, 11, 14, 51, 52):
  *           - A GPU stays known by its UUID and place when the driver lists it no longer: lost, and
  *             unhealthy, until the machine boots. One sick GPU touches no other.
- *           - An XID counts for the GPU at its place, listed or not; where bcd knows none it is kept
- *             until the first reading, and then forgotten.
+ *           - An XID counts for the GPU at its place, listed or not; where bcd knows none it waits for
+ *             the GPU that appears there.
  *           - XIDs end by what a source says, never by time: the kernel log's record of a reset, the
- *             driver's advice that was something and is "none" again, its energy counter that begins
- *             anew, a driver that was loaded again, a new boot.
+ *             driver's advice that was something after the last XID and is "none" again, a driver
+ *             that was loaded again, a new boot. Counters that begin anew end nothing: without
+ *             persistence mode a driver restarts them when its last client goes, bcd itself maybe.
+ *           - A GPU that comes back after it was lost is well if nothing else is wrong with it.
+ *           - Two that claim one UUID or one device node are both unhealthy.
  *           - While the source can't be read, every GPU is unhealthy.
  * Record    belief_json() and belief_read_record() carry it over a restart of bcd
  *           (docs/formats/health.json.md).
@@ -41,12 +44,19 @@ struct belief_gpu {
 	bool listed;                    /* in the newest reading */
 	char error[READING_ERROR_SIZE]; /* why that reading couldn't tell; "" it could */
 	struct health_facts facts;      /* of that reading; the XIDs are those not ended */
-	bool asked;                     /* the driver asked for something since the first of them */
-	int64_t energy_mj;              /* as last read, or READING_UNKNOWN */
+	bool asked;                     /* the driver asked for something since the last of them */
+	bool unasked;                   /* and was not itself asked since: a reading may be older */
 	int32_t last_xid;               /* any XID heard by this process, fault or not; 0: none */
 };
 
 struct belief_gpus VEC_BODY(struct belief_gpu);
+
+/* An XID of a place where no GPU is known. */
+struct belief_stray {
+	char pci[INVENTORY_PCI_SIZE];
+	int32_t xid;
+};
+struct belief_strays VEC_BODY(struct belief_stray);
 
 struct belief {
 	char boot_id[BELIEF_BOOT_SIZE];
@@ -59,7 +69,7 @@ struct belief {
 	struct belief_gpus gpus; /* by place */
 	char strangers
 		[BELIEF_STRANGERS_SIZE]; /* of the newest reading: GPUs that nobody knows; "" none */
-	VEC(struct klog_event) strays;   /* XIDs of places not known yet */
+	struct belief_strays strays;     /* in the order in which they came */
 	uint64_t record; /* counts what belief_json() would tell otherwise than before */
 	bool doubted;    /* the record of before can't be read: XIDs of before are unknown */
 	struct xid_policy policy;
@@ -74,6 +84,8 @@ static inline void belief_cleanup(struct belief *belief)
 /* `driver` as belief.driver: on another one than before, what the old driver suffered is over, and it
  * is true. */
 bool belief_driver(struct belief *belief, uint64_t driver);
+/* The source is asked now: its answer knows of every XID so far. */
+void belief_ask(struct belief *belief);
 /* What the source says now. `numa` has a number for each of its GPUs (GW-19). */
 void belief_reading(struct belief *belief, const struct reading *reading, const int32_t *numa);
 /* The source can't be read: all is doubted until the next reading. */
@@ -90,3 +102,5 @@ json_t *belief_json(const struct belief *belief);
 /* Of an older boot than `belief->boot_id` nothing is taken over. `belief` must have no GPUs. */
 MUST_CHECK bool belief_read_record(struct belief *belief, const json_t *object,
 				   struct error *error);
+/* What a record that could not be read before says after all. `record` is emptied. */
+void belief_merge(struct belief *belief, struct belief *record);

@@ -38,9 +38,21 @@ static json_t *gpu_json(const struct belief_gpu *gpu)
 		tree_append(xids, json_integer(gpu->facts.xids[i]));
 	tree_set(object, "xids", xids);
 	tree_set(object, "asked", json_boolean(gpu->asked));
-	if (gpu->energy_mj > 0)
-		tree_set(object, "energyMj", json_integer(gpu->energy_mj));
 	return object;
+}
+
+static json_t *strays_json(const struct belief *belief)
+{
+	json_t *array = json_array();
+
+	vec_each (&belief->strays, const struct belief_stray *stray) {
+		json_t *object = json_object();
+
+		tree_set(object, "pci", tree_string(stray->pci));
+		tree_set(object, "xid", json_integer(stray->xid));
+		tree_append(array, object);
+	}
+	return array;
 }
 
 json_t *belief_json(const struct belief *belief)
@@ -55,6 +67,7 @@ json_t *belief_json(const struct belief *belief)
 	vec_each (&belief->gpus, const struct belief_gpu *gpu)
 		tree_append(gpus, gpu_json(gpu));
 	tree_set(object, "gpus", gpus);
+	tree_set(object, "strays", strays_json(belief));
 	return object;
 }
 
@@ -118,35 +131,41 @@ static bool read_xids(const json_t *object, const char *where, struct belief_gpu
 	return true;
 }
 
+static bool read_pci(const json_t *object, const char *where, char out[INVENTORY_PCI_SIZE],
+		     struct error *error)
+{
+	char pci[INVENTORY_PCI_SIZE];
+
+	if (!field_text(object, where, "pci", true, out, INVENTORY_PCI_SIZE, error))
+		return false;
+	return !*out || (pci_parse(out, pci) && str_equal(pci, out)) ||
+	       bad(where, "pci", "must be as \"0000:1a:00.0\"", error);
+}
+
 static bool read_place(const json_t *object, const char *where, struct belief_gpu *gpu,
 		       struct error *error)
 {
-	char uuid[ATOM_UUID_SIZE], pci[INVENTORY_PCI_SIZE];
+	char uuid[ATOM_UUID_SIZE];
 
-	if (!field_text(object, where, "uuid", true, uuid, sizeof uuid, error) ||
-	    !field_text(object, where, "pci", true, gpu->pci, sizeof gpu->pci, error))
+	if (!field_text(object, where, "uuid", true, uuid, sizeof uuid, error))
 		return false;
 	if (!atom_uuid_parse(uuid, &gpu->uuid))
 		return bad(where, "uuid", "must be a UUID in lower case", error);
-	if (*gpu->pci && (!pci_parse(gpu->pci, pci) || !str_equal(pci, gpu->pci)))
-		return bad(where, "pci", "must be as \"0000:1a:00.0\"", error);
-	return true;
+	return read_pci(object, where, gpu->pci, error);
 }
 
 static bool read_gpu(const json_t *object, const char *where, struct belief_gpu *gpu,
 		     struct error *error)
 {
-	gpu->energy_mj = READING_UNKNOWN;
 	return field_object(object, where, error) && read_place(object, where, gpu, error) &&
 	       field_text(object, where, "model", true, gpu->model, sizeof gpu->model, error) &&
-	       field_int(object, where, "minor", true, -1, 65535, &gpu->minor, error) &&
+	       field_int(object, where, "minor", true, -1, READING_MAX_MINOR, &gpu->minor, error) &&
 	       field_int(object, where, "numa", true, -1, 65535, &gpu->numa, error) &&
 	       field_number(object, where, "memoryBytes", true, 0, INT64_MAX, &gpu->memory_bytes,
 			    error) &&
 	       field_bool(object, where, "migEnabled", true, &gpu->mig_enabled, error) &&
 	       read_cuts(object, where, gpu, error) && read_xids(object, where, gpu, error) &&
-	       field_bool(object, where, "asked", true, &gpu->asked, error) &&
-	       field_number(object, where, "energyMj", false, 0, INT64_MAX, &gpu->energy_mj, error);
+	       field_bool(object, where, "asked", true, &gpu->asked, error);
 }
 
 static bool read_gpus(const json_t *object, struct belief *belief, struct error *error)
@@ -169,6 +188,27 @@ static bool read_gpus(const json_t *object, struct belief *belief, struct error 
 	return true;
 }
 
+/* Absent in records of before. */
+static bool read_strays(const json_t *object, struct belief *belief, struct error *error)
+{
+	char where[FIELD_WHERE_SIZE];
+	json_t *array;
+
+	if (!field_array(object, "", "strays", false, BELIEF_MAX_STRAYS, &array, error))
+		return false;
+	for (size_t i = 0; array && i < json_array_size(array); i++) {
+		const json_t *item = json_array_get(array, i);
+		struct belief_stray *stray = vec_push(&belief->strays);
+
+		tree_path_item(where, "", "strays", i);
+		if (!field_object(item, where, error) ||
+		    !read_pci(item, where, stray->pci, error) ||
+		    !field_int(item, where, "xid", true, 1, XID_MAX, &stray->xid, error))
+			return false;
+	}
+	return true;
+}
+
 bool belief_read_record(struct belief *belief, const json_t *object, struct error *error)
 {
 	CLEANUP(belief) struct belief read = {0};
@@ -185,12 +225,14 @@ bool belief_read_record(struct belief *belief, const json_t *object, struct erro
 	if (!field_text(object, "", "bootId", true, read.boot_id, sizeof read.boot_id, error) ||
 	    !field_number(object, "", "driver", true, 0, INT64_MAX, &driver, error) ||
 	    !field_number(object, "", "logSequence", true, 0, INT64_MAX, &sequence, error) ||
-	    !read_gpus(object, &read, error))
+	    !read_gpus(object, &read, error) || !read_strays(object, &read, error))
 		return false;
 	if (!str_equal(read.boot_id, belief->boot_id))
 		return true;
 	belief->gpus = read.gpus;
+	belief->strays = read.strays;
 	read.gpus = (struct belief_gpus){0};
+	read.strays = (struct belief_strays){0};
 	belief->driver = (uint64_t)driver;
 	belief->log_sequence = (uint64_t)sequence;
 	return true;

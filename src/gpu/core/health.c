@@ -67,7 +67,7 @@ struct health health_bad(const char *cause)
 	return health;
 }
 
-#define NEXT_RESET   "Reset it once no pod holds it: nvidia-smi --gpu-reset -i N."
+#define NEXT_RESET   "Reset it once no pod holds it and bcd is stopped: nvidia-smi --gpu-reset -i N."
 #define NEXT_RESTART "Restart the machine; if it comes back so, its hardware needs service."
 #define NEXT_DRIVER  "Look at the driver: does nvidia-smi answer?"
 
@@ -131,13 +131,14 @@ struct health health_decide(const struct health_facts *facts)
 		return bad("lost: no longer on the PCI bus", NEXT_RESTART);
 	if (facts->hang)
 		return bad("unknown: the driver does not answer", NEXT_DRIVER);
-	if (facts->doubt) {
-		snprintf(cause, sizeof cause, "unknown: %s", facts->doubt);
-		return bad(cause, NEXT_DRIVER);
-	}
+	/* What is known to be bad says more than what isn't known. */
 	if (find_fault(facts, &xid)) {
 		snprintf(cause, sizeof cause, "XID %d", (int)xid);
 		return bad(cause, next_for_xid(xid));
+	}
+	if (facts->doubt) {
+		snprintf(cause, sizeof cause, "unknown: %s", facts->doubt);
+		return bad(cause, NEXT_DRIVER);
 	}
 	if (facts->row_remap == HEALTH_REMAP_FAILED)
 		return bad("row remap failed", "Its memory needs service: replace the GPU.");

@@ -64,8 +64,12 @@ static void read_xid(const char *text, struct klog_event *event)
 		return;
 	event->kind = KLOG_XID;
 	event->xid = xid;
-	event->nonfatal = has_word(at, "Nonfatal");
-	event->recovered = xid == XID_RECOVERY_CHANGED && strstr(at, " to 0x0 (None)");
+	/* A program may call itself so: the driver says one of both. */
+	event->nonfatal = has_word(at, "Nonfatal") && !has_word(at, "Fatal");
+	if (xid == XID_RECOVERY_CHANGED) {
+		event->recovered = strstr(at, " to 0x0 (None)");
+		event->advised = !event->recovered && strstr(at, " to 0x");
+	}
 	str_copy(event->pci, sizeof event->pci, pci);
 }
 

@@ -27,7 +27,8 @@ struct klog_event {
 	char pci[INVENTORY_PCI_SIZE]; /* XID, RESET: "000f:01:00.0" */
 	int32_t xid;
 	bool nonfatal;  /* XID: the driver calls it so */
-	bool recovered; /* XID 154: the driver asks for nothing any more */
+	bool advised;   /* XID 154: the driver asks for something */
+	bool recovered; /* XID 154: it asks for nothing any more */
 };
 
 /* One record, without its line end. False: it is none, *ret_event untouched. */

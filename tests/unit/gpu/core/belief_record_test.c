@@ -10,7 +10,8 @@ static const char whole[] =
 	" 'gpus': [{'uuid': '5ca1ab1e-0000-4000-8000-000000000001', 'pci': '0000:1a:00.0',"
 	" 'model': 'H100', 'minor': 3, 'numa': 1, 'memoryBytes': 85899345920, 'migEnabled': true,"
 	" 'mig': [{'uuid': 'MIG-a', 'gi': 7, 'ci': 0, 'profile': '1g.10gb', 'lo': 128, 'hi': 256}],"
-	" 'xids': [79, 48], 'asked': true, 'energyMj': 99}]}";
+	" 'xids': [79, 48], 'asked': true, 'energyMj': 99}],"
+	" 'strays': [{'pci': '0000:c1:00.0', 'xid': 79}]}";
 
 static json_t *parse(const char *text)
 {
@@ -52,6 +53,8 @@ static void test_there_and_back(void **state)
 	assert_true(json_equal(tree, same));
 	assert_int_equal(again.log_sequence, 1205);
 	assert_int_equal(again.driver, 7);
+	assert_int_equal(again.strays.count, 1);
+	assert_string_equal(again.strays.items[0].pci, "0000:c1:00.0");
 	belief_inventory(&again, 0, &inventory);
 	assert_int_equal(inventory.atoms.count, 1);
 	assert_int_equal(inventory.atoms.items[0].range.lo, 128);
@@ -86,6 +89,37 @@ static void test_a_new_driver_in_the_same_boot(void **state)
 	expect_ok(load(whole, BOOT, &belief, &error), &error);
 	belief_driver(&belief, 8);
 	assert_int_equal(belief.gpus.items[0].facts.xid_count, 0);
+}
+
+/* A record that can be read again after all says who is sick. proves: DP-52 */
+static void test_a_record_that_is_read_late(void **state)
+{
+	static const char good[] =
+		"{'version': 1, 'bootId': '" BOOT "', 'driver': 7, 'logSequence': 1, 'gpus': [{"
+		"'uuid': '5ca1ab1e-0000-4000-8000-000000000001', 'pci': '0000:1a:00.0', 'model': "
+		"'H100', 'minor': 3, 'numa': 1, 'memoryBytes': 0, 'migEnabled': false, 'mig': [], "
+		"'xids': [31], 'asked': true}]}";
+	struct error error;
+
+	(void)state;
+	for (uint64_t driver = 6; driver < 8; driver++) {
+		CLEANUP(belief) struct belief belief = {0}, record = {0}, known = {0};
+
+		belief.driver = known.driver = driver;
+		expect_ok(load(whole, BOOT, &record, &error), &error);
+		belief_merge(&belief, &record);
+		assert_int_equal(record.gpus.count, 0);
+		assert_int_equal(belief.gpus.count, 1);
+		assert_int_equal(belief.gpus.items[0].facts.xid_count, driver == 7 ? 2 : 0);
+		assert_int_equal(belief.strays.count, driver == 7);
+		/* one that was read meanwhile is the same GPU */
+		expect_ok(load(good, BOOT, &known, &error), &error);
+		known.driver = driver;
+		expect_ok(load(whole, BOOT, &record, &error), &error);
+		belief_merge(&known, &record);
+		assert_int_equal(known.gpus.count, 1);
+		assert_int_equal(known.gpus.items[0].facts.xid_count, driver == 7 ? 3 : 1);
+	}
 }
 
 static void test_what_is_no_record(void **state)
@@ -147,6 +181,7 @@ int main(void)
 		cmocka_unit_test(test_there_and_back),
 		cmocka_unit_test(test_a_new_boot_knows_nothing),
 		cmocka_unit_test(test_a_new_driver_in_the_same_boot),
+		cmocka_unit_test(test_a_record_that_is_read_late),
 		cmocka_unit_test(test_what_is_no_record),
 		cmocka_unit_test(test_members_of_a_gpu),
 	};

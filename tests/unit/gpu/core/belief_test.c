@@ -30,7 +30,8 @@ static struct reading_gpu *add(struct reading *reading, int n)
 	return gpu;
 }
 
-static void take(struct belief *belief, struct reading *reading)
+/* Asked for after all that was heard so far, unless `late`. */
+static void take_when(struct belief *belief, struct reading *reading, bool late)
 {
 	int32_t numa[INVENTORY_MAX_GPUS];
 
@@ -38,7 +39,14 @@ static void take(struct belief *belief, struct reading *reading)
 		numa[i] = reading->gpus.items[i].uuid.bytes[15] / 2;
 	str_copy(reading->source, sizeof reading->source, "nvml");
 	str_copy(reading->driver, sizeof reading->driver, "580.95.05");
+	if (!late)
+		belief_ask(belief);
 	belief_reading(belief, reading, numa);
+}
+
+static void take(struct belief *belief, struct reading *reading)
+{
+	take_when(belief, reading, false);
 }
 
 /* Four GPUs that are well. */
@@ -246,6 +254,7 @@ static void test_an_xid_of_a_gpu_that_is_not_listed(void **state)
 static void test_xids_heard_before_the_first_reading(void **state)
 {
 	CLEANUP(belief) struct belief belief = {0};
+	CLEANUP(reading) struct reading late = {0};
 
 	(void)state;
 	hear(&belief, 0, 79);
@@ -257,9 +266,43 @@ static void test_xids_heard_before_the_first_reading(void **state)
 	expect_cause(&belief, 0, "XID 79");
 	expect_cause(&belief, 1, "");
 	expect_cause(&belief, 2, "");
-	for (int i = 0; i < 2 * BELIEF_MAX_STRAYS; i++)
-		hear(&belief, 9, 79);
+	/* a GPU that appears later suffered what was heard of its place */
+	assert_int_equal(belief.strays.count, 1);
+	expect_cause(&belief, 9, "not known");
+	add(&late, 9);
+	take(&belief, &late);
+	expect_cause(&belief, 9, "XID 79");
 	assert_int_equal(belief.strays.count, 0);
+}
+
+/* proves: DP-52 */
+static void test_places_that_nobody_has(void **state)
+{
+	CLEANUP(belief) struct belief belief = {0};
+	CLEANUP(reading) struct reading late = {0};
+	struct klog_event event;
+
+	(void)state;
+	for (int n = 0; n < 2 * BELIEF_MAX_STRAYS; n++) {
+		event = xid_at(9, 79);
+		snprintf(event.pci, sizeof event.pci, "%04x:10:00.0", (unsigned)n);
+		assert_false(belief_event(&belief, &event));
+		assert_false(belief_event(&belief, &event));
+	}
+	assert_int_equal(belief.strays.count, BELIEF_MAX_STRAYS);
+	for (int n = 0; n < BELIEF_MAX_STRAYS; n++) {
+		event = xid_at(9, 0);
+		event.kind = KLOG_RESET;
+		snprintf(event.pci, sizeof event.pci, "%04x:10:00.0", (unsigned)n);
+		belief_event(&belief, &event);
+	}
+	assert_int_equal(belief.strays.count, 0);
+	hear(&belief, 9, 48);
+	event.kind = KLOG_LOADED;
+	belief_event(&belief, &event);
+	add(&late, 9);
+	take(&belief, &late);
+	expect_cause(&belief, 9, "");
 }
 
 /* proves: DP-52 */
@@ -282,27 +325,35 @@ static void test_what_ends_an_xid(void **state)
 	assert_true(belief_driver(&belief, 8));
 	expect_cause(&belief, 0, "");
 	hear(&belief, 0, 95);
+	advice.recovered = true;
+	belief_event(&belief, &advice); /* of what came before the XID */
+	advice.recovered = false;
+	advice.advised = true;
 	belief_event(&belief, &advice);
+	expect_cause(&belief, 0, "XID 95");
+	advice.advised = false;
+	belief_event(&belief, &advice); /* as NVML tells it: nobody knows to what it changed */
 	expect_cause(&belief, 0, "XID 95");
 	advice.recovered = true;
 	belief_event(&belief, &advice);
 	expect_cause(&belief, 0, "");
 }
 
-/* One GPU, read with an advice and an energy. */
-static void take_one(struct belief *belief, enum health_recovery recovery, int64_t energy)
+/* One GPU, read with an advice and counters. */
+static void take_one(struct belief *belief, enum health_recovery recovery, int64_t count)
 {
 	CLEANUP(reading) struct reading reading = {0};
 	struct reading_gpu *gpu = add(&reading, 0);
 
 	gpu->recovery = recovery;
-	gpu->gauges[GAUGE_ENERGY_MJ] = energy;
+	for (int i = 0; i < GAUGES; i++)
+		gpu->gauges[i] = count;
 	take(belief, &reading);
 }
 
 /* "None" alone ends nothing: a driver may say so all along, and a reading may be older than the XID.
  * proves: DP-52 */
-static void test_advice_and_counters_that_end_an_xid(void **state)
+static void test_advice_that_ends_an_xid(void **state)
 {
 	CLEANUP(belief) struct belief belief = {0};
 
@@ -317,14 +368,127 @@ static void test_advice_and_counters_that_end_an_xid(void **state)
 	expect_cause(&belief, 0, "XID 48");
 	take_one(&belief, HEALTH_RECOVERY_NONE, 1300);
 	expect_cause(&belief, 0, "");
-	hear(&belief, 0, 48);
+}
+
+/* Without persistence mode a driver counts anew when its last client goes: bcd, its child. proves:
+ * DP-52 */
+static void test_counters_that_begin_anew_end_nothing(void **state)
+{
+	CLEANUP(belief) struct belief belief = {0};
+
+	(void)state;
+	take_one(&belief, HEALTH_RECOVERY_UNKNOWN, 123456789);
+	hear(&belief, 0, 79);
+	for (int64_t count = 1 << 20; count > 0; count /= 2)
+		take_one(&belief, count % 3 ? HEALTH_RECOVERY_UNKNOWN : HEALTH_RECOVERY_NONE,
+			 count);
 	take_one(&belief, HEALTH_RECOVERY_UNKNOWN, READING_UNKNOWN);
 	take_one(&belief, HEALTH_RECOVERY_UNKNOWN, 0);
+	take_one(&belief, HEALTH_RECOVERY_UNKNOWN, 1);
+	expect_cause(&belief, 0, "XID 79");
+}
+
+/* The driver's advice may lag: "None" heals only what it had asked for since the last XID. proves:
+ * DP-52 */
+static void test_advice_that_is_older_than_an_xid(void **state)
+{
+	CLEANUP(belief) struct belief belief = {0};
+	CLEANUP(reading) struct reading reading = {0};
+
+	(void)state;
+	take_one(&belief, HEALTH_RECOVERY_NONE, 1);
+	hear(&belief, 0, 48);
+	take_one(&belief, HEALTH_RECOVERY_RESET, 1);
+	/* another one, or the same once more, before the advice is over */
+	for (int i = 0; i < 2; i++) {
+		hear(&belief, 0, i == 0 ? 95 : 48);
+		take_one(&belief, HEALTH_RECOVERY_NONE, 1);
+		expect_cause(&belief, 0, "XID 48");
+		take_one(&belief, HEALTH_RECOVERY_RESET, 1);
+	}
+	/* an answer that was under way knows nothing of it: neither its advice nor its "None" count */
+	hear(&belief, 0, 109);
+	add(&reading, 0)->recovery = HEALTH_RECOVERY_RESET;
+	take_when(&belief, &reading, true);
+	take_one(&belief, HEALTH_RECOVERY_NONE, 1);
 	expect_cause(&belief, 0, "XID 48");
 	take_one(&belief, HEALTH_RECOVERY_RESET, 1);
-	expect_cause(&belief, 0, "XID 48");
-	take_one(&belief, HEALTH_RECOVERY_UNKNOWN, 900);
-	take_one(&belief, HEALTH_RECOVERY_UNKNOWN, 5);
+	take_one(&belief, HEALTH_RECOVERY_NONE, 1);
+	expect_cause(&belief, 0, "");
+}
+
+/* An XID that the owner ignores hides no doubt. proves: DP-10 DP-52 */
+static void test_an_ignored_xid_is_no_excuse(void **state)
+{
+	CLEANUP(belief) struct belief belief = {0};
+
+	(void)state;
+	take_four(&belief);
+	hear(&belief, 0, 63);
+	belief.policy.ignore[belief.policy.ignore_count++] = 63;
+	expect_cause(&belief, 0, "");
+	belief_failure(&belief, "the driver hangs");
+	expect_cause(&belief, 0, "unknown: the driver hangs");
+}
+
+/* Devices are handed out by number and UUID. proves: DP-10 DP-51 */
+static void test_two_that_claim_to_be_one(void **state)
+{
+	static const char number[] = "unknown: another GPU has the same /dev/nvidia<number>";
+	CLEANUP(belief) struct belief belief = {0};
+	CLEANUP(reading) struct reading same = {0}, shifted = {0}, twice = {0};
+
+	(void)state;
+	add(&same, 0);
+	add(&same, 1)->minor = 0;
+	add(&same, 2);
+	take(&belief, &same);
+	expect_cause(&belief, 0, number);
+	expect_cause(&belief, 1, number);
+	expect_cause(&belief, 2, "");
+	/* one is gone, and those behind it move up: the number that it had is another's */
+	take_four(&belief);
+	add(&shifted, 0);
+	add(&shifted, 2)->minor = 1;
+	add(&shifted, 3)->minor = 2;
+	take(&belief, &shifted);
+	for (int n = 0; n < 4; n++) {
+		expect_cause(&belief, n, n == 1 ? "lost: no longer on the PCI bus" : "");
+		assert_int_equal(belief_find(&belief, uuid_of(n))->minor, n == 0   ? 0
+									  : n == 1 ? -1
+										   : n - 1);
+	}
+	/* elsewhere, under the UUID of one that is there */
+	take_four(&belief);
+	for (int n = 0; n < 4; n++)
+		add(&twice, n);
+	add(&twice, 5)->uuid = uuid_of(2);
+	take(&belief, &twice);
+	expect_cause(&belief, 2, "unknown: two GPUs say that they are it");
+	expect_cause(&belief, 3, "");
+	take_four(&belief);
+	expect_cause(&belief, 2, "");
+}
+
+/* It comes back elsewhere while another took its place. proves: DP-14 DP-51 DP-52 */
+static void test_gpus_that_move(void **state)
+{
+	CLEANUP(belief) struct belief belief = {0};
+	CLEANUP(reading) struct reading swapped = {0};
+
+	(void)state;
+	take_four(&belief);
+	hear(&belief, 0, 79);
+	str_copy(add(&swapped, 0)->pci, INVENTORY_PCI_SIZE, "0000:11:00.0");
+	str_copy(add(&swapped, 1)->pci, INVENTORY_PCI_SIZE, "0000:10:00.0");
+	swapped.gpus.items[0].minor = 1;
+	swapped.gpus.items[1].minor = 0;
+	take(&belief, &swapped);
+	expect_cause(&belief, 0, "XID 79");
+	expect_cause(&belief, 1, "");
+	reset(&belief, 0); /* where 1 is now */
+	expect_cause(&belief, 0, "XID 79");
+	reset(&belief, 1);
 	expect_cause(&belief, 0, "");
 }
 
@@ -422,8 +586,8 @@ static void take_model(struct belief *belief, const struct model models[4])
 }
 
 /* One thing happens; `known` is what the source said last. */
-static void happen(struct belief *belief, struct model known[4], struct model now[4], bool *readable,
-		   struct seed *seed)
+static void happen(struct belief *belief, struct model known[4], struct model now[4],
+		   bool *readable, struct seed *seed)
 {
 	int n = (int)seed_below(seed, 4);
 
@@ -493,8 +657,14 @@ int main(void)
 		cmocka_unit_test(test_an_xid_is_of_one_gpu),
 		cmocka_unit_test(test_an_xid_of_a_gpu_that_is_not_listed),
 		cmocka_unit_test(test_xids_heard_before_the_first_reading),
+		cmocka_unit_test(test_places_that_nobody_has),
 		cmocka_unit_test(test_what_ends_an_xid),
-		cmocka_unit_test(test_advice_and_counters_that_end_an_xid),
+		cmocka_unit_test(test_advice_that_ends_an_xid),
+		cmocka_unit_test(test_counters_that_begin_anew_end_nothing),
+		cmocka_unit_test(test_advice_that_is_older_than_an_xid),
+		cmocka_unit_test(test_an_ignored_xid_is_no_excuse),
+		cmocka_unit_test(test_two_that_claim_to_be_one),
+		cmocka_unit_test(test_gpus_that_move),
 		cmocka_unit_test(test_what_can_not_be_told),
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_random_stories),

@@ -41,6 +41,9 @@ static void test_xids_of_every_form(void **state)
 		 "0000:c5:00.0", 145, true, false},
 		{"NVRM: Xid (PCI:0019:01:00): 145, RLW_SRC_TRACK Fatal XC0 i0 Link 00 (0x00000007)",
 		 "0019:01:00.0", 145, false, false},
+		{"NVRM: Xid (PCI:0019:01:00): 145, pid=7, name=a Nonfatal b, RLW_SRC_TRACK Fatal "
+		 "XC0",
+		 "0019:01:00.0", 145, false, false},
 		{"NVRM: Xid (PCI:000f:01:00): 119, pid=1717, name=python3, Timeout after 45s",
 		 "000f:01:00.0", 119, false, false},
 		{"NVRM: Xid (PCI:0000:CB:00): 48, pid=7", "0000:cb:00.0", 48, false, false},
@@ -67,6 +70,7 @@ static void test_xids_of_every_form(void **state)
 		assert_int_equal(event.xid, rows[i].xid);
 		assert_int_equal(event.nonfatal, rows[i].nonfatal);
 		assert_int_equal(event.recovered, rows[i].recovered);
+		assert_int_equal(event.advised, event.xid == 154 && !rows[i].recovered);
 	}
 }
 
