@@ -172,6 +172,8 @@ static bool take_error(struct child *child, const json_t *object, struct error *
 	    !field_text(object, "", "hint", false, hint, sizeof hint, error) ||
 	    !field_text(object, "", "code", true, code, sizeof code, error))
 		return false;
+	if (!*what)
+		return error_field(error, "error", "must say why");
 	error_set(&said, ERROR_UNAVAILABLE, "%s", what);
 	if (*hint)
 		error_hint(&said, "%s", hint);

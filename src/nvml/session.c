@@ -58,7 +58,7 @@ static void read_identity(struct look *look, struct session_gpu *known)
 	}
 	if (look_ask(look, name, name, sizeof name))
 		reading_text(gpu->model, sizeof gpu->model, name);
-	if (look_ask(look, minor, &minor) && minor <= INT32_MAX)
+	if (look_ask(look, minor, &minor) && minor <= READING_MAX_MINOR)
 		gpu->minor = (int32_t)minor;
 	if (!gpu->has_uuid || gpu->lost)
 		return;
@@ -85,7 +85,7 @@ static void read_memory(struct look *look)
 		memory = (struct nvml_memory_v2){
 			.total = old.total, .free = old.free, .used = old.used};
 	}
-	if (memory.total == 0)
+	if (memory.total == 0 || memory.total > (unsigned long long)READING_MAX_MEMORY)
 		return; /* the memory is the machine's (GB10) */
 	gpu->memory_bytes = look_number(memory.total);
 	gpu->gauges[GAUGE_MEMORY_USED_BYTES] = look_number(memory.used);

@@ -287,9 +287,9 @@ static bool read_gpu(const json_t *object, const char *where, struct reading_gpu
 	       tree_check_keys(object, where, gpu_keys, error) &&
 	       read_identity(object, where, gpu, error) &&
 	       read_text(object, where, "model", gpu->model, sizeof gpu->model, error) &&
-	       field_int(object, where, "minor", false, 0, INT32_MAX, &gpu->minor, error) &&
-	       field_number(object, where, "memory_bytes", false, 0, MAX_NUMBER, &gpu->memory_bytes,
-			    error) &&
+	       field_int(object, where, "minor", false, 0, READING_MAX_MINOR, &gpu->minor, error) &&
+	       field_number(object, where, "memory_bytes", false, 0, READING_MAX_MEMORY,
+			    &gpu->memory_bytes, error) &&
 	       field_bool(object, where, "mig_enabled", false, &gpu->mig_enabled, error) &&
 	       read_migs(object, where, gpu, error) && read_health(object, where, gpu, error) &&
 	       read_gauges(object, where, gpu, error);

@@ -16,6 +16,8 @@
 
 #define READING_MAX_BYTES  ((size_t)1 << 20) /* of its JSON */
 #define READING_MAX_MIG    16                /* of one GPU; NVIDIA's limit is 7 */
+#define READING_MAX_MINOR  65535
+#define READING_MAX_MEMORY ((int64_t)1 << 50) /* bytes of a GPU; a share of it is computed */
 #define READING_ERROR_SIZE 160
 #define READING_UNKNOWN    INT64_MIN
 

@@ -177,7 +177,7 @@ static void take_minor(struct reading_gpu *gpu, const char *text)
 {
 	int64_t minor;
 
-	if (parse_number(text, "", 1, &minor) && minor >= 0 && minor <= INT32_MAX)
+	if (parse_number(text, "", 1, &minor) && minor >= 0 && minor <= READING_MAX_MINOR)
 		gpu->minor = (int32_t)minor;
 }
 
@@ -306,7 +306,8 @@ static void close_gpu(struct parse *parse)
 	int64_t uncorrected = gpu->gauges[GAUGE_ECC_UNCORRECTED_VOLATILE];
 
 	parse->in_gpu = false;
-	if (gpu->memory_bytes == 0) /* it is the machine's (GB10) */
+	if (gpu->memory_bytes == 0 ||
+	    gpu->memory_bytes > READING_MAX_MEMORY) /* it is the machine's (GB10) */
 		gpu->memory_bytes = gpu->gauges[GAUGE_MEMORY_USED_BYTES] =
 			gpu->gauges[GAUGE_MEMORY_FREE_BYTES] = READING_UNKNOWN;
 	/* In MIG mode drivers of 450 to 510 count by instance only. */

@@ -25,7 +25,7 @@ static void fill(struct reading *reading)
 		memset(gpu->model, 'M', sizeof gpu->model - 1);
 		memset(gpu->error, 'e', sizeof gpu->error - 1);
 		gpu->minor = 15 - i;
-		gpu->memory_bytes = INT64_MAX;
+		gpu->memory_bytes = READING_MAX_MEMORY;
 		gpu->mig_enabled = gpu->lost = gpu->needs_reset = true;
 		gpu->row_remap = HEALTH_REMAP_PENDING;
 		gpu->ecc_uncorrectable = INT64_MAX;
