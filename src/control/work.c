@@ -230,6 +230,17 @@ static const char *hash_thing(const json_t *thing, char out[AUDIT_HASH_SIZE])
 	return out;
 }
 
+/* Who is told of changes hears of this one, unless a change of state says it. */
+static bool publish(struct store_connection *db, enum access_action action, const char *tenant,
+		    const char *object, struct error *error)
+{
+	const char *event = access_action_event(action);
+
+	return !event ||
+	       work_event(db, tenant, event, object,
+			  json_pack("{s:s}", "action", access_action_name(action)), error);
+}
+
 static bool insert_audit(struct store_connection *db, const struct control_principal *principal,
 			 enum access_action action, const char *tenant, const char *object,
 			 const char *detail, const json_t *before, const json_t *after,
@@ -248,7 +259,8 @@ static bool insert_audit(struct store_connection *db, const struct control_princ
 				       store_text(object), store_text(detail),
 				       store_text(hash_thing(before, before_hash)),
 				       store_text(hash_thing(after, after_hash))),
-			  error);
+			  error) &&
+	       publish(db, action, tenant, object, error);
 }
 
 bool work_audit(struct store_connection *db, const struct control_principal *principal,

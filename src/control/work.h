@@ -93,7 +93,8 @@ const char *work_scope(const struct control_principal *principal);
 
 void work_new_id(struct store_connection *db, const char *prefix, char out[ID_SIZE]);
 
-/* Who did what to which object; `detail` may be NULL, else is taken over. */
+/* Who did what to which object; `detail` may be NULL, else is taken over. Publishes the event of the
+ * action. */
 MUST_CHECK bool work_audit(struct store_connection *db, const struct control_principal *principal,
 			   enum access_action action, const char *tenant, const char *object,
 			   json_t *detail, struct error *error);

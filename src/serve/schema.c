@@ -386,6 +386,7 @@ static const struct schema_field EVENT[] = {
 static const struct schema_field EVENT_LIST[] = {
 	{.name = "items", SCHEMA_OBJECT, LIST, "in order; ask again after the last one's seq", "Event"},
 	{.name = "next", SCHEMA_INT, NEEDED, "ask again after this one", .example = "42"},
+	{.name = "last", SCHEMA_INT, NEEDED, "the number of the newest event of all, anybody's", .example = "42"},
 	END,
 };
 

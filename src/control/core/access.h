@@ -73,6 +73,10 @@ enum access_action {
 
 const char *access_action_name(enum access_action action);
 
+/* The event by which subscribers hear of it, such as "pool.changed"; NULL for what changes nothing,
+ * and for what publishes a change of state of its own. */
+const char *access_action_event(enum access_action action);
+
 /* By control_role_name(); false: unknown, untouched. */
 bool access_role_parse(const char *name, enum control_role *ret_role);
 
