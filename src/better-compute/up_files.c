@@ -6,6 +6,7 @@
 #include "sys/clock.h"
 #include "sys/durable.h"
 #include "sys/net.h"
+#include "sys/random.h"
 #include "text/toml.h"
 
 #include <errno.h>
@@ -206,6 +207,7 @@ static bool make_scenario(const char *gpus, struct scenario *scenario, struct er
 	bool sim = str_starts(gpus, "sim:") && gpus[4];
 	const char *what = sim ? gpus + 4 : PRESET;
 	size_t digits = 0;
+	uint64_t seed;
 
 	while (what[digits] >= '0' && what[digits] <= '9')
 		digits++;
@@ -214,8 +216,9 @@ static bool make_scenario(const char *gpus, struct scenario *scenario, struct er
 			  gpus);
 		return error_hint(error, "Write it as sim:8xH100, or as sim:FILE.");
 	}
+	random_bytes(&seed, sizeof seed);
 	if (digits > 0 && what[digits] == 'x' && !strchr(what, '/'))
-		return scenario_preset(what, scenario, error) || error_wrap(error, "--gpus");
+		return scenario_preset(what, seed, scenario, error) || error_wrap(error, "--gpus");
 	return read_scenario(what, scenario, error) || error_wrap(error, "--gpus");
 }
 
