@@ -1,8 +1,10 @@
 #include "node/status.h"
 
 #include "base/duration.h"
+#include "base/vec.h"
 #include "bcd/verbs.h"
 #include "cli/table.h"
+#include "cli/when.h"
 #include "node/identity.h"
 #include "sys/loop.h"
 #include "sys/net.h"
@@ -126,6 +128,8 @@ static bool ask(const char *path, int64_t timeout_s, json_t **ret_tree, struct e
 
 /* --- showing --- */
 
+struct device_list VEC_BODY(json_t *); /* borrowed */
+
 static const char *text_of(const json_t *object, const char *name)
 {
 	const char *text = json_string_value(json_object_get(object, name));
@@ -195,20 +199,55 @@ static void add_allocation(struct table *table, const json_t *status, const json
 	table_cellf(table, "%s releasing %s", text_of(device, "allocation"), since);
 }
 
+/* When the booking ends: how long it has yet, and the time itself. */
+static void add_end(struct table *table, const json_t *status, const json_t *device)
+{
+	const struct wall now = {number_of(status, "now")}, end = {number_of(device, "endsAt")};
+	char relative[WHEN_SIZE] = "", exact[WHEN_SIZE] = "";
+
+	if (end.ms > 0) {
+		when_format_relative(relative, end, now);
+		when_format_exact(exact, end);
+	}
+	table_cell(table, relative);
+	table_cell(table, exact);
+}
+
+/* GPUs in the order of their numbers, each one's parts together; what is gone comes last. */
+static int compare_devices(const void *a, const void *b)
+{
+	const json_t *left = *(json_t *const *)a, *right = *(json_t *const *)b;
+	const json_t *left_number = json_object_get(left, "gpuNumber");
+	const json_t *right_number = json_object_get(right, "gpuNumber");
+	int64_t l = left_number ? json_integer_value(left_number) : INT64_MAX;
+	int64_t r = right_number ? json_integer_value(right_number) : INT64_MAX;
+
+	return l != r ? (l > r) - (l < r) : strcmp(text_of(left, "atom"), text_of(right, "atom"));
+}
+
+static void sort_devices(const json_t *devices, struct device_list *list)
+{
+	for (size_t i = 0; i < json_array_size(devices); i++)
+		*vec_push(list) = json_array_get(devices, i);
+	vec_sort(list, compare_devices);
+}
+
 static void show_devices(const json_t *status, size_t width, bool wide, struct buf *out)
 {
 	static const struct table_column columns[] = {
-		{"GPU", TABLE_RIGHT},       {"DEVICE", TABLE_ID},    {"CLASS", 0},
-		{"PROFILE", TABLE_WIDE},    {"NUMA", TABLE_RIGHT},   {"HEALTH", TABLE_FLEX},
-		{"ALLOCATION", TABLE_FLEX}, {"HELD BY", TABLE_FLEX}, {"VISIBLE AS", TABLE_WIDE},
+		{"GPU", TABLE_RIGHT},       {"DEVICE", TABLE_ID},       {"CLASS", 0},
+		{"PROFILE", TABLE_WIDE},    {"NUMA", TABLE_RIGHT},      {"HEALTH", TABLE_FLEX},
+		{"ALLOCATION", TABLE_FLEX}, {"ENDS", TABLE_SPARSE},     {"ENDS AT", TABLE_WIDE},
+		{"HELD BY", TABLE_FLEX},    {"VISIBLE AS", TABLE_WIDE},
 	};
-	const json_t *device, *devices = json_object_get(status, "devices");
+	struct device_list devices = {0};
 	CLEANUP(table) struct table table;
-	size_t i;
 
 	table_init(&table, columns, ARRAY_SIZE(columns));
-	json_array_foreach(devices, i, device)
-	{
+	sort_devices(json_object_get(status, "devices"), &devices);
+	for (size_t i = 0; i < devices.count; i++) {
+		const json_t *device = devices.items[i];
+
 		if (json_object_get(device, "gpuNumber"))
 			table_cellf(&table, "%lld", (long long)number_of(device, "gpuNumber"));
 		else
@@ -222,9 +261,11 @@ static void show_devices(const json_t *status, size_t width, bool wide, struct b
 			table_cell(&table, "");
 		table_cell(&table, true_of(device, "healthy") ? "ok" : text_of(device, "cause"));
 		add_allocation(&table, status, device);
+		add_end(&table, status, device);
 		add_holders(&table, device);
 		table_cell(&table, text_of(device, "visibleDevice"));
 	}
+	vec_deinit(&devices);
 	if (table_row_count(&table) > 0)
 		table_render(&table, width, wide, out);
 	else
@@ -301,14 +342,17 @@ static size_t terminal_width(void)
 
 static void show(const json_t *status, bool wide)
 {
-	CLEANUP(buf) struct buf out = {0};
+	CLEANUP(free) char *text = NULL;
+	struct buf out = {0};
 
 	show_head(status, &out);
 	show_devices(status, terminal_width(), wide, &out);
 	show_resources(status, &out);
 	show_releases(status, &out);
 	show_conditions(status, &out);
-	fputs(buf_text(&out), stdout);
+	text = buf_take_text(&out);
+	table_sanitize_lines(text);
+	fputs(text, stdout);
 }
 
 static int run(const struct options *options)

@@ -1,4 +1,5 @@
 #include "cli/table.h"
+#include "base/utf8.h"
 #include "base/vec.h"
 
 #include <stdarg.h>
@@ -7,34 +8,63 @@
 #define GAP      2
 #define FLEX_MIN 8
 
-static size_t utf8_length(unsigned char lead)
+/* Code points that a terminal obeys rather than shows, or shows as nothing; in order. */
+static const struct {
+	uint32_t first, last;
+} HIDDEN[] = {
+	{0x0, 0x1f},      {0x7f, 0x9f},     {0xad, 0xad},       {0x61c, 0x61c},
+	{0x200b, 0x200b}, {0x200e, 0x200f}, {0x2028, 0x202e},   {0x2060, 0x206f},
+	{0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe0fff},
+};
+
+/* `text` is one valid sequence of this length. */
+static uint32_t code_point(const char *text, size_t length)
 {
-	if (lead < 0x80)
-		return 1;
-	if (lead >= 0xc2 && lead < 0xe0)
-		return 2;
-	if (lead >= 0xe0 && lead < 0xf0)
-		return 3;
-	return lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
+	const unsigned char *bytes = (const unsigned char *)text;
+	uint32_t point = length == 1 ? bytes[0] : bytes[0] & (0xffu >> (length + 1));
+
+	for (size_t i = 1; i < length; i++)
+		point = point << 6 | (bytes[i] & 0x3fu);
+	return point;
+}
+
+static bool is_shown(const char *text, size_t length)
+{
+	uint32_t point = code_point(text, length);
+
+	for (size_t i = 0; i < ARRAY_SIZE(HIDDEN); i++) {
+		if (point >= HIDDEN[i].first && point <= HIDDEN[i].last)
+			return false;
+	}
+	return true;
+}
+
+static void sanitize(char *text, bool keep_lines)
+{
+	char *to = text;
+
+	while (*text) {
+		size_t length = utf8_length(text);
+		bool shown =
+			length > 0 && (is_shown(text, length) || (keep_lines && *text == '\n'));
+		if (shown)
+			memmove(to, text, length);
+		else
+			*to = '?';
+		to += shown ? length : 1;
+		text += length ? length : 1;
+	}
+	*to = '\0';
 }
 
 void table_sanitize(char *text)
 {
-	for (size_t i = 0; text[i];) {
-		unsigned char c = (unsigned char)text[i];
-		size_t length = utf8_length(c);
-		bool good = length > 0 && c >= ' ' && c != 0x7f;
-		for (size_t k = 1; good && k < length; k++)
-			good = ((unsigned char)text[i + k] & 0xc0) == 0x80;
-		/* U+0080 to U+009F are control characters too. */
-		if (good && c == 0xc2 && (unsigned char)text[i + 1] < 0xa0)
-			good = false;
-		if (!good) {
-			text[i] = '?';
-			length = 1;
-		}
-		i += length;
-	}
+	sanitize(text, false);
+}
+
+void table_sanitize_lines(char *text)
+{
+	sanitize(text, true);
 }
 
 size_t table_text_width(const char *text)

@@ -144,7 +144,10 @@ static void test_foreign_text_cannot_move_the_cursor(void **state)
 		{"\x7f", "?"},
 		{"\xc2\x9b"
 		 "31m",
-		 "??31m"},
+		 "?31m"},
+		{"a\u202eb\u2066c\u200f", "a?b?c?"}, /* what turns the writing's direction */
+		{"a\u200bb\u2028c\ufeff", "a?b?c?"},
+		{"\xe0\x80\x8a", "???"}, /* overlong */
 		{"\xff\xfe", "??"},
 		{"\xe2\x82", "??"},
 		{"gr\xc3\xb6\xc3\x9f"
@@ -160,6 +163,9 @@ static void test_foreign_text_cannot_move_the_cursor(void **state)
 		assert_string_equal(text, cases[i].shown);
 		free(text);
 	}
+	char lines[] = "a\nb\033\u202e\n";
+	table_sanitize_lines(lines);
+	assert_string_equal(lines, "a\nb??\n");
 }
 
 int main(void)
