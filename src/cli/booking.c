@@ -164,7 +164,7 @@ static void print_fit(struct cli *cli, const json_t *answer, const char *asked)
 	size_t index, i;
 	json_t *node, *device;
 
-	printf("fits now: %s\n", asked);
+	output_line("fits now: %s", asked);
 	json_array_foreach(json_object_get(answer, "nodes"), index, node)
 	{
 		CLEANUP(buf) struct buf line = {0};
@@ -176,7 +176,7 @@ static void print_fit(struct cli *cli, const json_t *answer, const char *asked)
 			if (atom)
 				buf_printf(&line, " %s", view_atom(&cli->arena, atom));
 		}
-		printf("  on        %s %s\n", id ? id : "?", buf_text(&line));
+		output_line("  on        %s %s", id ? id : "?", buf_text(&line));
 	}
 }
 
@@ -186,7 +186,7 @@ static void print_misfit(struct cli *cli, const json_t *answer, const json_t *bo
 	CLEANUP(page) struct page page = {0};
 	CLEANUP(buf) struct buf text = {0};
 
-	printf("does not fit now: %s\n", view_booking(&cli->arena, body));
+	output_line("does not fit now: %s", view_booking(&cli->arena, body));
 	page_line(&page, "first fit", view_when(&cli->arena, answer, "firstFitAt", cli->now));
 	for (size_t i = 0; i < json_array_size(reasons); i++)
 		page_line(&page, i ? "" : "why not",

@@ -94,9 +94,9 @@ static void print_changes(struct cli *cli, const json_t *changes)
 	json_t *change;
 
 	json_array_foreach(changes, index, change)
-		printf("  %s: %s → %s\n", view_text(change, "field"),
-		       value_text(cli, json_object_get(change, "from")),
-		       value_text(cli, json_object_get(change, "to")));
+		output_line("  %s: %s → %s", view_text(change, "field"),
+			    value_text(cli, json_object_get(change, "from")),
+			    value_text(cli, json_object_get(change, "to")));
 	if (json_array_size(changes) == 0)
 		puts("  nothing would change");
 }
@@ -125,7 +125,7 @@ static bool dry_run(struct cli *cli, const char *method, const char *path, const
 	if (output_raw(cli, answer))
 		return true;
 	CLEANUP(free) char *text = body && !patch ? json_dumps(body, JSON_INDENT(2)) : NULL;
-	printf("would send %s %s%s%s\n", method, path, text ? "\n" : "", text ? text : "");
+	output_line("would send %s %s%s%s", method, path, text ? "\n" : "", text ? text : "");
 	if (patch)
 		print_changes(cli, changes);
 	return true;

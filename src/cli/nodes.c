@@ -21,7 +21,7 @@ static bool act(struct cli *cli, const char *id, const char *action, json_t *bod
 	if (!verb_send(cli, id, action, body, &answer, error))
 		return false;
 	if (answer && !output_raw(cli, answer))
-		printf("%s  %s\n", id, view_text(answer, "state"));
+		output_line("%s  %s", id, view_text(answer, "state"));
 	return true;
 }
 

@@ -217,11 +217,10 @@ const char *noun_view_name(struct noun_view *view, enum noun_kind kind, const js
 static void note_simulated(const json_t *node)
 {
 	const char *reason = view_text(node, "simulatedReason");
-	CLEANUP(free) char *text = mem_strdup(reason ? reason : "no reason given");
 
-	table_sanitize(text);
 	output_note("the %zu GPUs of %s are simulated: %s",
-		    json_array_size(json_object_get(node, "gpus")), view_text(node, "id"), text);
+		    json_array_size(json_object_get(node, "gpus")), view_text(node, "id"),
+		    reason ? reason : "no reason given");
 }
 
 void noun_note_simulated(struct cli *cli, json_t *nodes)

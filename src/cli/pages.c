@@ -165,7 +165,7 @@ void page_of_reservation(struct cli *cli, const json_t *item)
 	bool pending = state && str_equal(state, "pending"), over = state && view_terminal(state);
 	CLEANUP(page) struct page page = {0};
 
-	printf("%s  %s\n", id ? id : "?", state ? state : "?");
+	output_line("%s  %s", id ? id : "?", state ? state : "?");
 	page_line(&page, "because", view_text(item, "stateReason"));
 	add_place(cli, &page, item);
 	add_times(cli, &page, item, over);
@@ -224,11 +224,11 @@ void page_of_node(struct cli *cli, const json_t *item)
 	bool connected = json_is_true(json_object_get(item, "connected"));
 	CLEANUP(page) struct page page = {0};
 
-	printf("%s  %s, %s%s\n", id ? id : "?", state ? state : "?",
-	       connected ? "connected"
-	       : seen    ? "last seen "
-			 : "never seen",
-	       connected || !seen ? "" : seen);
+	output_line("%s  %s, %s%s", id ? id : "?", state ? state : "?",
+		    connected ? "connected"
+		    : seen    ? "last seen "
+			      : "never seen",
+		    connected || !seen ? "" : seen);
 	page_line(&page, "hostname", view_text(item, "hostname"));
 	page_line(&page, "as Node", view_text(item, "kubernetesNodeName"));
 	page_line(&page, "GPUs", view_gpus(&cli->arena, item));

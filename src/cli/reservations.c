@@ -25,7 +25,7 @@ static bool cancel_one(struct cli *cli, const char *id, struct error *error)
 	if (!verb_send(cli, id, "cancel", NULL, &answer, error))
 		return error_wrap(error, "cancel %s", id);
 	if (answer && !output_raw(cli, answer))
-		printf("%s  %s\n", id, view_text(answer, "state"));
+		output_line("%s  %s", id, view_text(answer, "state"));
 	return true;
 }
 
@@ -33,8 +33,8 @@ static void print_released(struct cli *cli, const json_t *reservation)
 {
 	const char *note = view_conditions(&cli->arena, json_object_get(reservation, "conditions"));
 
-	printf("%s  %s%s%s\n", view_text(reservation, "id"), view_text(reservation, "state"),
-	       note ? "  " : "", note ? note : "");
+	output_line("%s  %s%s%s", view_text(reservation, "id"), view_text(reservation, "state"),
+		    note ? "  " : "", note ? note : "");
 }
 
 static bool release_one(struct cli *cli, const char *id, struct error *error)

@@ -23,14 +23,14 @@ static void print_devices(struct cli *cli, const json_t *reservation)
 		}
 	}
 	if (line.length)
-		printf("  devices  %s%s%s\n", buf_text(&line), ends ? "   until " : "",
-		       ends ? ends : "");
+		output_line("  devices  %s%s%s", buf_text(&line), ends ? "   until " : "",
+			    ends ? ends : "");
 }
 
 static void print_booked(struct cli *cli, const json_t *reservation)
 {
 	print_devices(cli, reservation);
-	printf("  pods ask  %s\n", page_pods_ask(&cli->arena, reservation));
+	output_line("  pods ask  %s", page_pods_ask(&cli->arena, reservation));
 	noun_note_simulated(cli, NULL);
 }
 
@@ -50,15 +50,15 @@ static void print_made(struct cli *cli, const json_t *reservation)
 	const char *starts = view_starts(&cli->arena, reservation, cli->now);
 	bool over = is_over(reservation);
 
-	printf("%s  %s%s%s\n", id, view_text(reservation, "state"), node ? " on " : "",
-	       node ? node : "");
+	output_line("%s  %s%s%s", id, view_text(reservation, "state"), node ? " on " : "",
+		    node ? node : "");
 	if (starts)
-		printf("  starts    %s (%s)\n", starts,
-		       view_exact(&cli->arena, reservation, "startAt"));
+		output_line("  starts    %s (%s)", starts,
+			    view_exact(&cli->arena, reservation, "startAt"));
 	if (why)
-		printf("  %s   %s\n", over ? "why not" : "waits  ", why);
+		output_line("  %s   %s", over ? "why not" : "waits  ", why);
 	if (why && !over)
-		printf("  cancel    better-compute reservations cancel %s\n", id);
+		output_line("  cancel    better-compute reservations cancel %s", id);
 	if (!over)
 		print_booked(cli, reservation);
 }

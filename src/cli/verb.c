@@ -97,7 +97,7 @@ bool verb_delete(struct cli *cli, const char *id, struct error *error)
 	if (!send(cli, "DELETE", path, NULL, &answer, error))
 		return false;
 	if (answer && !output_raw(cli, answer))
-		printf("%s  deleted\n", id);
+		output_line("%s  deleted", id);
 	return true;
 }
 
