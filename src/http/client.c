@@ -1,4 +1,5 @@
 #include "http/client.h"
+#include "sys/clock.h"
 
 #include <curl/curl.h>
 #include <stdio.h>
@@ -12,9 +13,14 @@ struct http_client {
 
 /* What one exchange collects. */
 struct exchange {
+	const struct http_request *request;
+	CURL *curl;
 	struct http_answer answer;
 	size_t max_answer;
 	bool too_large;
+	bool refused; /* by who takes the stream, with `error` */
+	struct error error;
+	struct mono heard; /* when the last byte came */
 };
 
 /* The parts of a URL that decide where a request goes. */
@@ -129,10 +135,23 @@ static bool same_target(const struct target *a, const struct target *b)
 	       str_equal(a->port, b->port);
 }
 
+static int64_t timeout_of(const struct http_request *request)
+{
+	return request->timeout_ms ? request->timeout_ms : HTTP_TIMEOUT_DEFAULT_MS;
+}
+
 static size_t on_body(char *data, size_t size, size_t count, void *arg)
 {
 	struct exchange *exchange = arg;
+	long status = 0;
 
+	exchange->heard = clock_mono();
+	curl_easy_getinfo(exchange->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (exchange->request->take && status == 200) {
+		exchange->refused = !exchange->request->take(exchange->request->arg, data,
+							     size * count, &exchange->error);
+		return exchange->refused ? 0 : size * count;
+	}
 	if (size * count > exchange->max_answer - exchange->answer.body.length) {
 		exchange->too_large = true;
 		return 0;
@@ -159,11 +178,19 @@ static size_t on_header(char *data, size_t size, size_t count, void *arg)
 	return length;
 }
 
+/* About once a second: a stream whose server is gone without a word says nothing any more. */
+static int on_progress(void *arg, curl_off_t total UNUSED, curl_off_t now UNUSED,
+		       curl_off_t upload_total UNUSED, curl_off_t upload_now UNUSED)
+{
+	const struct exchange *exchange = arg;
+
+	return mono_until(exchange->heard, clock_mono()) > timeout_of(exchange->request);
+}
+
 static enum error_code code_of(CURLcode rc)
 {
 	switch ((int)rc) {
 	case CURLE_URL_MALFORMAT:
-	case CURLE_UNSUPPORTED_PROTOCOL:
 		return ERROR_INVALID_INPUT;
 	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
@@ -178,6 +205,12 @@ static enum error_code code_of(CURLcode rc)
 static bool transfer_failed(const struct http_client *client, const struct exchange *exchange,
 			    CURLcode rc, const char *url, struct error *error)
 {
+	if (exchange->refused) {
+		*error = exchange->error;
+		return false;
+	}
+	if (rc == CURLE_ABORTED_BY_CALLBACK)
+		return error_set(error, ERROR_UNAVAILABLE, "'%s' fell silent", url);
 	if (exchange->too_large)
 		return error_set(error, ERROR_RESOURCES_EXHAUSTED,
 				 "the answer of '%s' is larger than %zu bytes", url,
@@ -214,22 +247,45 @@ static void set_trust(const struct http_client *client, const struct target *tar
 		curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* whatever the environment says */
 }
 
+/* `value` may be a secret. */
+static struct curl_slist *add_header(struct curl_slist *headers, const char *begin,
+				     const char *value)
+{
+	CLEANUP(buf) struct buf line = {0};
+
+	buf_printf(&line, "%s%s", begin, value);
+	headers = curl_slist_append(headers, buf_text(&line));
+	buf_wipe(&line);
+	return headers;
+}
+
 static struct curl_slist *make_headers(const struct http_client *client,
 				       const struct http_request *request)
 {
-	struct curl_slist *headers = curl_slist_append(NULL, "Accept: application/json");
+	struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
 
-	headers = curl_slist_append(headers, "Expect:");
+	headers = add_header(headers,
+			     "Accept: ", request->accept ? request->accept : "application/json");
+	if (request->last_event_id)
+		headers = add_header(headers, "Last-Event-ID: ", request->last_event_id);
 	/* Without a body libcurl would claim a form. */
 	headers = curl_slist_append(headers, request->body ? "Content-Type: application/json"
 							   : "Content-Type:");
-	if (client->bearer) {
-		CLEANUP(buf) struct buf line = {0};
-		buf_printf(&line, "Authorization: Bearer %s", client->bearer);
-		headers = curl_slist_append(headers, buf_text(&line));
-		buf_wipe(&line);
-	}
+	if (client->bearer)
+		headers = add_header(headers, "Authorization: Bearer ", client->bearer);
 	return headers;
+}
+
+static void set_patience(CURL *curl, const struct http_request *request, struct exchange *exchange)
+{
+	if (!request->take) {
+		curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)timeout_of(request));
+		return;
+	}
+	exchange->heard = clock_mono();
+	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, exchange);
 }
 
 /* One exchange without redirects. */
@@ -238,7 +294,6 @@ static bool perform(struct http_client *client, const struct http_request *reque
 {
 	CLEANUP(headers) struct curl_slist *headers = make_headers(client, request);
 	CURL *curl = client->curl;
-	int64_t timeout = request->timeout_ms ? request->timeout_ms : HTTP_TIMEOUT_DEFAULT_MS;
 	long status = 0;
 
 	curl_easy_reset(curl); /* keeps the connection */
@@ -248,7 +303,7 @@ static bool perform(struct http_client *client, const struct http_request *reque
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, client->detail);
 	curl_easy_setopt(curl, CURLOPT_USERAGENT, "better-compute/" BC_VERSION);
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)timeout);
+	set_patience(curl, request, exchange);
 	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)HTTP_CONNECT_TIMEOUT_MS);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, exchange);
@@ -303,6 +358,8 @@ bool http_request(struct http_client *client, const struct http_request *request
 	for (int hop = 0; hop <= HTTP_MAX_REDIRECTS; hop++) {
 		CLEANUP(target) struct target target = {0};
 		struct exchange exchange = {
+			.request = request,
+			.curl = client->curl,
 			.max_answer =
 				request->max_answer ? request->max_answer : HTTP_MAX_ANSWER_DEFAULT,
 		};
