@@ -418,6 +418,61 @@ const char *view_map(struct arena *arena, const json_t *map)
 	return keep(arena, &text);
 }
 
+static void add_scalar_text(struct buf *out, const json_t *value)
+{
+	CLEANUP(free) char *text = NULL;
+
+	if (json_is_string(value)) {
+		buf_add_text(out, json_string_value(value));
+		return;
+	}
+	text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+	buf_add_text(out, text ? text : "");
+}
+
+/* "compute:pools:create" is "create". */
+static const char *action_text(const json_t *data)
+{
+	const char *action = view_text(data, "action"),
+		   *colon = action ? strrchr(action, ':') : NULL;
+
+	return colon ? colon + 1 : action;
+}
+
+static const char *condition_text(struct arena *arena, const json_t *data, const char *type)
+{
+	const char *message = view_text(data, "message"), *reason = view_text(data, "reason");
+	const char *why = message && message[0] ? message : reason;
+
+	if (json_is_false(json_object_get(data, "status")))
+		return arena_printf(arena, "%s is over", type);
+	return why && why[0] ? arena_printf(arena, "%s: %s", type, why) : type;
+}
+
+const char *view_event(struct arena *arena, const json_t *event)
+{
+	const json_t *data = json_object_get(event, "data");
+	const char *state = view_text(data, "state"), *type = view_text(data, "type");
+	CLEANUP(buf) struct buf text = {0};
+	const char *key;
+	json_t *value;
+
+	if (type)
+		return condition_text(arena, data, type);
+	if (state)
+		return json_is_true(json_object_get(data, "devicesHeld"))
+			       ? arena_printf(arena, "%s, pods still hold devices", state)
+			       : state;
+	if (action_text(data))
+		return action_text(data);
+	json_object_foreach((json_t *)data, key, value)
+	{
+		buf_printf(&text, "%s%s=", text.length ? ", " : "", key);
+		add_scalar_text(&text, value);
+	}
+	return keep(arena, &text);
+}
+
 struct field_list {
 	struct page *page;
 	struct wall now;
@@ -436,18 +491,6 @@ static bool all_scalars(const json_t *array)
 			return false;
 	}
 	return true;
-}
-
-static void add_scalar_text(struct buf *out, const json_t *value)
-{
-	CLEANUP(free) char *text = NULL;
-
-	if (json_is_string(value)) {
-		buf_add_text(out, json_string_value(value));
-		return;
-	}
-	text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-	buf_add_text(out, text ? text : "");
 }
 
 static void add_array(struct field_list *list, const char *name, const json_t *array)

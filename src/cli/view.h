@@ -62,6 +62,10 @@ const char *view_hours(struct arena *arena, int64_t seconds);
 const char *view_quota_devices(struct arena *arena, const json_t *quota);
 const char *view_quota_hours(struct arena *arena, const json_t *quota);
 
+/* "active", "created", "GpusUnreadable: no such file": what an event says; NULL for nothing. What is
+ * not known here stands as "name=value". */
+const char *view_event(struct arena *arena, const json_t *event);
+
 /* "a=1, b=2" of an object of texts; NULL when empty. */
 const char *view_map(struct arena *arena, const json_t *map);
 

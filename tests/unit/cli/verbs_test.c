@@ -451,21 +451,45 @@ static void test_reading_reservations(void **state)
 	check_rows(state, rows, ARRAY_SIZE(rows));
 }
 
-#define EVENT(seq) "{\"seq\":" seq ",\"subject\":\"" RSV "\"}"
+#define EVENT_SAYS(data) "{\"seq\":2,\"data\":{" data "}}"
+#define EVENT(seq)       "{\"seq\":" seq ",\"subject\":\"" RSV "\"}"
 
 static void test_events(void **state)
 {
 	static const struct row rows[] = {
-		/* Two there are: the last is found, and as many before it as are wanted. */
+		/* Numbers have gaps: the look back is doubled until there are enough. */
 		{"events --limit 2 -o json",
-		 {OK(LIST(EVENT("2"))), OK(LIST("")), OK(LIST(EVENT("2"))),
-		  OK(LIST(EVENT("1") "," EVENT("2")))},
-		 {"after=1&limit=1 ", "after=2&limit=1 ", "after=0&limit=1000 "},
-		 .out = "\"seq\": 1"},
+		 {OK("{\"items\":[],\"next\":9,\"last\":9}"), OK(LIST(EVENT("9"))),
+		  OK(LIST(EVENT("6") "," EVENT("9")))},
+		 {"after=0&limit=1 ", "after=7&limit=1000 ", "after=5&limit=1000 "},
+		 .out = "\"seq\": 6"},
 		{"events",
-		 {OK(LIST(""))},
-		 {"after=1&limit=1 ", "after=0&limit=1 "},
+		 {OK("{\"items\":[],\"next\":0,\"last\":0}")},
+		 {"after=0&limit=1 ", "after=0&limit=1000 "},
 		 .err = "note: no events"},
+		{"events --after 1",
+		 {OK(LIST(EVENT_SAYS("\"state\":\"released\",\"devicesHeld\":true")))},
+		 .out = "released, pods still hold devices"},
+		{"events --after 1",
+		 {OK(LIST(EVENT_SAYS("\"action\":\"compute:pools:patch\"")))},
+		 .out = "  patch\n"},
+		{"events --after 1",
+		 {OK(LIST(EVENT_SAYS(
+			 "\"type\":\"A\",\"status\":true,\"reason\":\"R\",\"message\":\"m\"")))},
+		 .out = "  A: m\n"},
+		{"events --after 1",
+		 {OK(LIST(EVENT_SAYS("\"type\":\"A\",\"status\":false,\"reason\":\"R\"")))},
+		 .out = "  A is over\n"},
+		{"events --after 1",
+		 {OK(LIST(EVENT_SAYS("\"new\":1,\"b\":\"c\"")))},
+		 .out = "  new=1, b=c\n"},
+		/* What comes is shown until the key opens no more. */
+		{"events --follow --after 7",
+		 {OK("id: 8\ndata: " EVENT("8") "\n\n"), REFUSED(401, "UNAUTHENTICATED", "no")},
+		 {"Last-Event-ID: 7", "Last-Event-ID: 8"},
+		 .out = "8  ",
+		 .err = "error: no",
+		 .status = 5},
 		{"events --after 7 --limit 3",
 		 {OK(LIST(EVENT("8")))},
 		 {"after=7&limit=3 "},
