@@ -4,8 +4,6 @@
 #include "text/toml.h"
 
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define STATE_DEFAULT ".better-compute"
 #define MAX_CONTEXT   ((size_t)64 << 10)
@@ -23,14 +21,6 @@ static bool read_config(const char *path, struct config *ret_config, struct erro
 	       error_wrap(error, "%s", path);
 }
 
-/* Whoever starts us in a folder of somebody else's must not choose our configuration. */
-static bool owns(const char *folder)
-{
-	struct stat info;
-
-	return lstat(folder, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid();
-}
-
 static const char *state_folder(const struct options *options)
 {
 	const char *given = options_text(options, "state");
@@ -40,7 +30,8 @@ static const char *state_folder(const struct options *options)
 		return given;
 	if (environment && *environment)
 		return environment;
-	return owns(STATE_DEFAULT) ? STATE_DEFAULT : NULL;
+	/* Whoever starts us in a folder of somebody else's must not choose our configuration. */
+	return durable_is_own_folder(STATE_DEFAULT) ? STATE_DEFAULT : NULL;
 }
 
 static bool read_by_state(const char *state, struct config *ret_config, struct error *error)

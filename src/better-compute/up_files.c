@@ -23,28 +23,6 @@
 
 /* --- the state folder --- */
 
-static bool check_private_folder(const char *path, struct error *error)
-{
-	struct stat stat;
-
-	if (lstat(path, &stat) != 0)
-		return error_os(error, "open '%s'", path);
-	if (!S_ISDIR(stat.st_mode)) {
-		error_set(error, ERROR_INVALID_INPUT, "'%s' is not a folder", path);
-		return error_hint(error, "Name another with --state DIR.");
-	}
-	if (stat.st_uid != geteuid())
-		return error_set(error, ERROR_FORBIDDEN, "'%s' belongs to another user (uid %u)",
-				 path, (unsigned)stat.st_uid);
-	if (stat.st_mode & 077) {
-		error_set(error, ERROR_FORBIDDEN, "'%s' can be entered by others (mode %04o)", path,
-			  (unsigned)stat.st_mode & 07777);
-		return error_hint(error, "It would hold keys: name a folder that only you can "
-					 "enter, with --state DIR.");
-	}
-	return true;
-}
-
 /* The folder, made if absent, as an absolute path. */
 static bool prepare_state(const char *given, struct arena *arena, const char **ret_state,
 			  struct error *error)
@@ -54,8 +32,9 @@ static bool prepare_state(const char *given, struct arena *arena, const char **r
 
 	if (lstat(given, &stat) != 0 && !durable_make_folder(given, 0700, error))
 		return error_wrap(error, "make the state folder");
-	if (!check_private_folder(given, error))
-		return false;
+	if (!durable_check_own_folder(given, error))
+		return error_hint(error, "It is to hold keys: name a folder that only you can "
+					 "enter, with --state DIR.");
 	if (!realpath(given, resolved))
 		return error_os(error, "open '%s'", given);
 	for (const char *at = resolved; *at; at++) {

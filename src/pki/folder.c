@@ -20,27 +20,14 @@ bool pki_file_path(char out[PKI_PATH_SIZE], const char *folder, const char *name
 
 /* --- reading --- */
 
-bool pki_file_check_private(const char *path, struct error *error)
-{
-	struct stat info;
-
-	if (stat(path, &info) != 0)
-		return error_os(error, "look at '%s'", path);
-	if ((info.st_mode & 077) == 0)
-		return true;
-	error_set(error, ERROR_FORBIDDEN, "others may read the private file '%s' (mode %04o)", path,
-		  (unsigned)(info.st_mode & 07777));
-	return error_hint(error, "chmod 600 it, and make new keys if others could have read it.");
-}
-
 bool pki_file_read(const char *folder, const char *name, bool is_private, struct buf *ret_content,
 		   struct error *error)
 {
 	char path[PKI_PATH_SIZE];
 
 	return pki_file_path(path, folder, name, error) &&
-	       (!is_private || pki_file_check_private(path, error)) &&
-	       durable_read(path, PKI_PEM_MAX, ret_content, error);
+	       (is_private ? durable_read_private(path, PKI_PEM_MAX, ret_content, error)
+			   : durable_read(path, PKI_PEM_MAX, ret_content, error));
 }
 
 static bool read_key(const char *folder, const char *name, struct pki_key **ret_key,

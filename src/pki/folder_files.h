@@ -10,9 +10,7 @@
 
 MUST_CHECK bool pki_file_path(char out[PKI_PATH_SIZE], const char *folder, const char *name,
 			      struct error *error);
-/* FORBIDDEN when others may read it. */
-MUST_CHECK bool pki_file_check_private(const char *path, struct error *error);
-/* The same for a private one. */
+/* FORBIDDEN when others may read a private one. */
 MUST_CHECK bool pki_file_read(const char *folder, const char *name, bool is_private,
 			      struct buf *ret_content, struct error *error);
 MUST_CHECK bool pki_file_write(const char *folder, const char *name, const struct buf *content,

@@ -86,8 +86,7 @@ bool seal_keys_parse(const char *text, size_t length, const char *name, struct s
 bool seal_keys_load(const char *path, struct seal_keys **ret_keys, struct error *error)
 {
 	struct buf text = {0};
-	bool done = pki_file_check_private(path, error) &&
-		    durable_read(path, SEAL_FILE_MAX, &text, error) &&
+	bool done = durable_read_private(path, SEAL_FILE_MAX, &text, error) &&
 		    seal_keys_parse(buf_text(&text), text.length, path, ret_keys, error);
 
 	pki_wipe(&text);

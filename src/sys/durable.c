@@ -95,18 +95,54 @@ static bool read_all(int fd, const char *path, size_t max_size, struct buf *cont
 	}
 }
 
-static bool check_hidden(const char *path, mode_t mode, struct error *error)
+/* Who else may read a file. */
+enum privacy {
+	PRIVACY_NONE,    /* anybody */
+	PRIVACY_HIDDEN,  /* a group */
+	PRIVACY_PRIVATE, /* nobody but its owner */
+	PRIVACY_OWN,     /* and that is us */
+};
+
+static bool check_owner(const char *path, const struct stat *stat, struct error *error)
 {
-	if ((mode & S_IROTH) == 0)
-		return true;
-	error_set(error, ERROR_FORBIDDEN, "everybody may read '%s' (mode %04o)", path,
-		  (unsigned)(mode & 07777));
-	return error_hint(error, "chmod 600 it, or 640 for a group, and replace what it holds if "
-				 "others could have read it.");
+	return stat->st_uid == geteuid() ||
+	       error_set(error, ERROR_FORBIDDEN, "'%s' belongs to another user (uid %u)", path,
+			 (unsigned)stat->st_uid);
 }
 
-static bool read_file(const char *path, size_t max_size, bool hidden, struct buf *ret_content,
-		      struct error *error)
+static bool check_privacy(const char *path, const struct stat *stat, enum privacy privacy,
+			  struct error *error)
+{
+	unsigned mode = stat->st_mode & 07777;
+
+	switch (privacy) {
+	case PRIVACY_NONE:
+		return true;
+	case PRIVACY_HIDDEN:
+		if ((mode & S_IROTH) == 0)
+			return true;
+		error_set(error, ERROR_FORBIDDEN, "everybody may read '%s' (mode %04o)", path,
+			  mode);
+		return error_hint(error, "chmod 600 it, or 640 for a group, and replace what it "
+					 "holds if others could have read it.");
+	case PRIVACY_OWN:
+		if (!check_owner(path, stat, error))
+			return false;
+		break;
+	case PRIVACY_PRIVATE:
+		break;
+	}
+	if ((mode & 077) == 0)
+		return true;
+	error_set(error, ERROR_FORBIDDEN, "others may read '%s' (mode %04o)", path, mode);
+	return error_hint(error,
+			  "Make it private (chmod 600 '%s'), and replace what it holds if others "
+			  "could have read it.",
+			  path);
+}
+
+static bool read_file(const char *path, size_t max_size, enum privacy privacy,
+		      struct buf *ret_content, struct error *error)
 {
 	/* O_NONBLOCK: opening a fifo must not wait for its writer. */
 	CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -123,7 +159,7 @@ static bool read_file(const char *path, size_t max_size, bool hidden, struct buf
 	if (!S_ISREG(stat.st_mode))
 		return error_set(error, ERROR_INVALID_STATE, "read '%s': not a file but %s", path,
 				 kind_of(stat.st_mode));
-	if (hidden && !check_hidden(path, stat.st_mode, error))
+	if (!check_privacy(path, &stat, privacy, error))
 		return false;
 	if ((uint64_t)stat.st_size > max_size)
 		return too_large(path, max_size, error);
@@ -137,13 +173,25 @@ static bool read_file(const char *path, size_t max_size, bool hidden, struct buf
 
 bool durable_read(const char *path, size_t max_size, struct buf *ret_content, struct error *error)
 {
-	return read_file(path, max_size, false, ret_content, error);
+	return read_file(path, max_size, PRIVACY_NONE, ret_content, error);
 }
 
 bool durable_read_hidden(const char *path, size_t max_size, struct buf *ret_content,
 			 struct error *error)
 {
-	return read_file(path, max_size, true, ret_content, error);
+	return read_file(path, max_size, PRIVACY_HIDDEN, ret_content, error);
+}
+
+bool durable_read_private(const char *path, size_t max_size, struct buf *ret_content,
+			  struct error *error)
+{
+	return read_file(path, max_size, PRIVACY_PRIVATE, ret_content, error);
+}
+
+bool durable_read_own(const char *path, size_t max_size, struct buf *ret_content,
+		      struct error *error)
+{
+	return read_file(path, max_size, PRIVACY_OWN, ret_content, error);
 }
 
 /* --- writing --- */
@@ -291,6 +339,27 @@ bool durable_make_folder(const char *path, mode_t mode, struct error *error)
 		*slash = '/';
 	}
 	return make_one_folder(path, mode, error);
+}
+
+bool durable_is_own_folder(const char *path)
+{
+	struct stat stat;
+
+	return lstat(path, &stat) == 0 && S_ISDIR(stat.st_mode) && stat.st_uid == geteuid();
+}
+
+bool durable_check_own_folder(const char *path, struct error *error)
+{
+	struct stat stat;
+
+	if (lstat(path, &stat) < 0)
+		return error_os(error, "open '%s'", path);
+	if (!S_ISDIR(stat.st_mode))
+		return error_set(error, ERROR_INVALID_INPUT, "'%s' is not a folder", path);
+	return check_owner(path, &stat, error) &&
+	       ((stat.st_mode & 077) == 0 ||
+		error_set(error, ERROR_FORBIDDEN, "'%s' can be entered by others (mode %04o)", path,
+			  (unsigned)(stat.st_mode & 07777)));
 }
 
 /* --- listing --- */

@@ -193,15 +193,15 @@ static void test_keys_that_others_can_read(void **state)
 
 	make_state("open", CONTEXT_OK, 0640);
 	expect_error(LOAD(*state, &context, &error, "--state", "open", NULL), &error,
-		     ERROR_FORBIDDEN, "can be read by others (mode 0640)");
+		     ERROR_FORBIDDEN, "others may read 'open/context.json' (mode 0640)");
 	assert_non_null(strstr(error.hint, "chmod 600"));
 	write_file("key", "bck_file", 0604);
 	expect_error(LOAD(*state, &context, &error, "--api", "http://127.0.0.1:4", "--key-file",
 			  "key", NULL),
-		     &error, ERROR_FORBIDDEN, "read the API key: 'key' can be read by others");
+		     &error, ERROR_FORBIDDEN, "read the API key: others may read 'key'");
 	expect_error(LOAD(*state, &context, &error, "--api", "http://127.0.0.1:4", "--key-file",
 			  ".", NULL),
-		     &error, ERROR_INVALID_CONFIG, "'.' is not a regular file");
+		     &error, ERROR_INVALID_STATE, "'.': not a file but a folder");
 }
 
 static void test_bad_state(void **state)

@@ -102,6 +102,15 @@ static void test_a_secret_that_all_may_read_is_refused(void **state)
 	assert_int_equal(chmod(path, 0644), 0);
 	expect_error(durable_read_hidden(path, 4, &content, &error), &error, ERROR_FORBIDDEN,
 		     "everybody may read");
+	expect_error(durable_read_private(path, 4, &content, &error), &error, ERROR_FORBIDDEN,
+		     "others may read");
+	assert_int_equal(chmod(path, 0640), 0);
+	expect_error(durable_read_own(path, 4, &content, &error), &error, ERROR_FORBIDDEN,
+		     "others may read");
+	assert_non_null(strstr(error.hint, "chmod 600"));
+	assert_int_equal(chmod(path, 0600), 0);
+	expect_ok(durable_read_own(path, 4, &content, &error), &error);
+	expect_ok(durable_read_private(path, 4, &content, &error), &error);
 	expect_ok(durable_read(path, 4, &content, &error), &error);
 }
 
