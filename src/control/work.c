@@ -10,6 +10,32 @@
 #define AUDIT_HASH_SIZE (sizeof "sha256:" + TOKEN_HASH_SIZE)
 #define CURSOR_PREFIX   "c1-" /* a change of what a cursor means gets another one */
 
+/* A transaction that is undone when it has got to its end. */
+struct attempt {
+	store_body_fn *body;
+	void *argument;
+	bool done;
+};
+
+static bool attempt_body(struct store_connection *db, void *argument, struct error *error)
+{
+	struct attempt *attempt = argument;
+
+	attempt->done = attempt->body(db, attempt->argument, error);
+	return attempt->done && error_set(error, ERROR_INVALID_STATE, "it was only tried");
+}
+
+/* One that is only tried answers all the same. */
+static bool run(struct control *control, enum store_mode mode, const struct control_call *call,
+		store_body_fn *body, void *argument, struct error *error)
+{
+	struct attempt attempt = {.body = body, .argument = argument};
+
+	if (!call->dry_run || !str_equal(call->dry_run, "true"))
+		return store_run(control->connection, mode, body, argument, error);
+	return store_run(control->connection, mode, attempt_body, &attempt, error) || attempt.done;
+}
+
 struct call_work {
 	const struct control_call *call;
 	work_call_fn *function;
@@ -30,7 +56,7 @@ bool work_run_call(struct control *control, enum store_mode mode, work_call_fn *
 {
 	struct call_work work = {.call = call, .function = function};
 
-	if (!store_run(control->connection, mode, call_body, &work, error)) {
+	if (!run(control, mode, call, call_body, &work, error)) {
 		json_decref(work.answer);
 		return false;
 	}
@@ -83,7 +109,7 @@ bool work_run_change(struct control *control, enum work_effect effect, work_call
 	struct change_work work = {
 		.effect = effect, .function = function, .get = get, .call = call};
 
-	if (!store_run(control->connection, STORE_WRITE, change_body, &work, error)) {
+	if (!run(control, STORE_WRITE, call, change_body, &work, error)) {
 		json_decref(work.answer);
 		return false;
 	}

@@ -9,6 +9,7 @@
 #define FROM   ROUTE_QUERY_FROM
 #define TO     ROUTE_QUERY_TO
 #define BY     ROUTE_QUERY_BY
+#define DRY    ROUTE_QUERY_DRY
 
 #define NONE   ROUTE_BODY_NONE
 #define MAY    ROUTE_BODY_MAY
@@ -23,26 +24,26 @@ const struct route ROUTES[] = {
 	{"GET", "/v1/tenants", CALL(tenant_list), PAGE, NONE, "list tenants", NULL, "TenantList"},
 	{"GET", "/v1/tenants/{id}", CALL(tenant_get), 0, NONE, "show a tenant", NULL, "Tenant"},
 
-	{"PATCH", "/v1/tenants/{id}", CALL(tenant_patch), 0, NEEDED, "rename a tenant",
+	{"PATCH", "/v1/tenants/{id}", CALL(tenant_patch), DRY, NEEDED, "rename a tenant",
 	 "TenantPatch", "Tenant"},
-	{"POST", "/v1/tenants/{id}/archive", CALL(tenant_archive), 0, NONE, "archive a tenant",
+	{"POST", "/v1/tenants/{id}/archive", CALL(tenant_archive), DRY, NONE, "archive a tenant",
 	 NULL, "Tenant"},
 
 	{"POST", "/v1/sites", CALL(site_create), 0, NEEDED, "make a site", "SiteCreate", "Site"},
 	{"GET", "/v1/sites", CALL(site_list), PAGE, NONE, "list sites", NULL, "SiteList"},
 	{"GET", "/v1/sites/{id}", CALL(site_get), 0, NONE, "show a site", NULL, "Site"},
 
-	{"PATCH", "/v1/sites/{id}", CALL(site_patch), 0, NEEDED, "rename a site", "SitePatch",
+	{"PATCH", "/v1/sites/{id}", CALL(site_patch), DRY, NEEDED, "rename a site", "SitePatch",
 	 "Site"},
-	{"POST", "/v1/sites/{id}/archive", CALL(site_archive), 0, NONE, "archive a site", NULL,
+	{"POST", "/v1/sites/{id}/archive", CALL(site_archive), DRY, NONE, "archive a site", NULL,
 	 "Site"},
 
 	{"POST", "/v1/pools", CALL(pool_create), 0, NEEDED, "make a pool", "PoolCreate", "Pool"},
 	{"GET", "/v1/pools", CALL(pool_list), PAGE, NONE, "list pools", NULL, "PoolList"},
 	{"GET", "/v1/pools/{id}", CALL(pool_get), 0, NONE, "show a pool", NULL, "Pool"},
-	{"PATCH", "/v1/pools/{id}", CALL(pool_patch), 0, NEEDED, "change a pool's name or policy",
+	{"PATCH", "/v1/pools/{id}", CALL(pool_patch), DRY, NEEDED, "change a pool's name or policy",
 	 "PoolPatch", "Pool"},
-	{"POST", "/v1/pools/{id}/archive", CALL(pool_archive), 0, NONE, "archive a pool", NULL,
+	{"POST", "/v1/pools/{id}/archive", CALL(pool_archive), DRY, NONE, "archive a pool", NULL,
 	 "Pool"},
 
 	{"POST", "/v1/join-tokens", CALL(join_token_create), 0, NEEDED, "mint a join token",
@@ -51,18 +52,18 @@ const struct route ROUTES[] = {
 	 NULL, "JoinTokenList"},
 	{"GET", "/v1/join-tokens/{id}", CALL(join_token_get), 0, NONE, "show a join token", NULL,
 	 "JoinToken"},
-	{"POST", "/v1/join-tokens/{id}/revoke", CALL(join_token_revoke), 0, NONE,
+	{"POST", "/v1/join-tokens/{id}/revoke", CALL(join_token_revoke), DRY, NONE,
 	 "revoke a join token", NULL, "JoinToken"},
 
 	{"GET", "/v1/nodes", CALL(node_list), PAGE | POOL, NONE, "list nodes", NULL, "NodeList"},
 	{"GET", "/v1/nodes/{id}", CALL(node_get), 0, NONE, "show a node", NULL, "Node"},
-	{"PATCH", "/v1/nodes/{id}", CALL(node_patch), 0, NEEDED, "change a node's labels",
+	{"PATCH", "/v1/nodes/{id}", CALL(node_patch), DRY, NEEDED, "change a node's labels",
 	 "NodePatch", "Node"},
-	{"POST", "/v1/nodes/{id}/drain", CALL(node_drain), 0, NONE,
+	{"POST", "/v1/nodes/{id}/drain", CALL(node_drain), DRY, NONE,
 	 "give a node no new work; what runs goes on", NULL, "Node"},
-	{"POST", "/v1/nodes/{id}/undrain", CALL(node_undrain), 0, NONE,
+	{"POST", "/v1/nodes/{id}/undrain", CALL(node_undrain), DRY, NONE,
 	 "give a node new work again", NULL, "Node"},
-	{"POST", "/v1/nodes/{id}/retire", CALL(node_retire), 0, MAY,
+	{"POST", "/v1/nodes/{id}/retire", CALL(node_retire), DRY, MAY,
 	 "retire a node, or declare it lost", "NodeRetire", "Node"},
 
 	{"POST", "/v1/reservations", CALL(reservation_create), 0, NEEDED, "book GPUs",
@@ -71,11 +72,11 @@ const struct route ROUTES[] = {
 	 "list reservations", NULL, "ReservationList"},
 	{"GET", "/v1/reservations/{id}", CALL(reservation_get), 0, NONE, "show a reservation", NULL,
 	 "Reservation"},
-	{"PATCH", "/v1/reservations/{id}", CALL(reservation_patch), 0, NEEDED,
+	{"PATCH", "/v1/reservations/{id}", CALL(reservation_patch), DRY, NEEDED,
 	 "extend, shorten or move a reservation", "ReservationPatch", "Reservation"},
-	{"POST", "/v1/reservations/{id}/release", CALL(reservation_release), 0, NONE,
+	{"POST", "/v1/reservations/{id}/release", CALL(reservation_release), DRY, NONE,
 	 "give back what is booked", NULL, "Reservation"},
-	{"POST", "/v1/reservations/{id}/cancel", CALL(reservation_cancel), 0, NONE,
+	{"POST", "/v1/reservations/{id}/cancel", CALL(reservation_cancel), DRY, NONE,
 	 "cancel a pending reservation", NULL, "Reservation"},
 
 	{"POST", "/v1/capacity/preview", CALL(capacity_preview), 0, NEEDED,
@@ -96,7 +97,7 @@ const struct route ROUTES[] = {
 	{"GET", "/v1/quotas", CALL(quota_list), PAGE | TENANT, NONE, "list quotas", NULL,
 	 "QuotaList"},
 	{"GET", "/v1/quotas/{id}", CALL(quota_get), 0, NONE, "show a quota", NULL, "Quota"},
-	{"PATCH", "/v1/quotas/{id}", CALL(quota_patch), 0, NEEDED, "change a quota's limits",
+	{"PATCH", "/v1/quotas/{id}", CALL(quota_patch), DRY, NEEDED, "change a quota's limits",
 	 "QuotaPatch", "Quota"},
 	{"DELETE", "/v1/quotas/{id}", CALL(quota_delete), 0, NONE, "take a quota away", NULL,
 	 "Quota"},
@@ -107,7 +108,7 @@ const struct route ROUTES[] = {
 	 "SecretList"},
 	{"GET", "/v1/secrets/{id}", CALL(secret_get), 0, NONE, "show a secret's record", NULL,
 	 "Secret"},
-	{"PATCH", "/v1/secrets/{id}", CALL(secret_patch), 0, NEEDED,
+	{"PATCH", "/v1/secrets/{id}", CALL(secret_patch), DRY, NEEDED,
 	 "give a secret another value or name", "SecretPatch", "Secret"},
 	{"DELETE", "/v1/secrets/{id}", CALL(secret_delete), 0, NONE, "forget a secret", NULL,
 	 "Secret"},
@@ -124,12 +125,12 @@ const struct route ROUTES[] = {
 	 "KeyCreated"},
 	{"GET", "/v1/keys", CALL(key_list), PAGE, NONE, "list API keys", NULL, "KeyList"},
 	{"GET", "/v1/keys/{id}", CALL(key_get), 0, NONE, "show an API key", NULL, "Key"},
-	{"PATCH", "/v1/keys/{id}", CALL(key_patch), 0, NEEDED, "change an API key's name or role",
+	{"PATCH", "/v1/keys/{id}", CALL(key_patch), DRY, NEEDED, "change an API key's name or role",
 	 "KeyPatch", "Key"},
-	{"POST", "/v1/keys/{id}/rotate", CALL(key_rotate), 0, MAY,
+	{"POST", "/v1/keys/{id}/rotate", CALL(key_rotate), DRY, MAY,
 	 "give an API key a new secret; the old one ends after the overlap", "KeyRotate",
 	 "KeyCreated"},
-	{"POST", "/v1/keys/{id}/revoke", CALL(key_revoke), 0, NONE, "revoke an API key", NULL,
+	{"POST", "/v1/keys/{id}/revoke", CALL(key_revoke), DRY, NONE, "revoke an API key", NULL,
 	 "Key"},
 };
 
@@ -198,6 +199,13 @@ const struct route_parameter ROUTE_PARAMETERS[] = {
 	{ROUTE_QUERY_BY,
 	 SLOT(by),
 	 {.name = "by", SCHEMA_CHOICE, 0, "what a row sums up (default tenant)", "tenant|pool"}},
+	{ROUTE_QUERY_DRY,
+	 SLOT(dry_run),
+	 {.name = "dryRun",
+	  SCHEMA_CHOICE,
+	  0,
+	  "true: the answer, or the refusal, and nothing is changed",
+	  "true|false"}},
 };
 
 const size_t ROUTE_PARAMETERS_COUNT = sizeof ROUTE_PARAMETERS / sizeof ROUTE_PARAMETERS[0];

@@ -595,6 +595,43 @@ static void test_each_change_is_an_event(void **state)
 	json_decref(answer);
 }
 
+/* What is tried answers as if it were done, or is refused as it would be, and nothing is different. */
+static void test_what_is_tried_changes_nothing(void **state)
+{
+	struct world *world = *state;
+	const char *id = world_text(world_reserve(world, 1), "id");
+	json_t *shorter = json_pack("{s:s}", "duration", "2h");
+	json_t *longer = json_pack("{s:s}", "duration", "9000d");
+	struct control_call call = {
+		.principal = &world->operator, .id = id, .body = shorter, .dry_run = "true"};
+	json_t *before, *answer;
+	struct error error;
+
+	expect_ok(world_ask(world, control_reservation_get, &call, &before, &error), &error);
+	expect_ok(world_ask(world, control_reservation_patch, &call, &answer, &error), &error);
+	assert_string_equal(world_text(answer, "duration"), "2h");
+	json_decref(answer);
+	call.body = longer;
+	expect_error(world_ask(world, control_reservation_patch, &call, &answer, &error), &error,
+		     ERROR_INVALID_INPUT, "duration");
+	call.body = NULL;
+	expect_ok(world_ask(world, control_reservation_release, &call, &answer, &error), &error);
+	assert_string_equal(world_text(answer, "state"), "released");
+	json_decref(answer);
+	expect_ok(world_ask(world, control_reservation_get, &call, &answer, &error), &error);
+	assert_true(json_equal(answer, before));
+	assert_int_equal(world_count_events(world, "reservation.changed", id), 0);
+	json_decref(answer);
+	call.dry_run = "false";
+	call.body = shorter;
+	expect_ok(world_ask(world, control_reservation_patch, &call, &answer, &error), &error);
+	assert_int_equal(world_count_events(world, "reservation.changed", id), 1);
+	json_decref(answer);
+	json_decref(before);
+	json_decref(shorter);
+	json_decref(longer);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -617,6 +654,7 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_each_change_is_an_audit_row_and_no_refusal),
 		WORLD_TEST(test_events_come_after_what_was_read),
 		WORLD_TEST(test_each_change_is_an_event),
+		WORLD_TEST(test_what_is_tried_changes_nothing),
 	};
 
 	return database_main(argc, argv, tests, ARRAY_SIZE(tests));
