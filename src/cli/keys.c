@@ -1,4 +1,6 @@
 #include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/pages.h"
 #include "cli/secret.h"
 #include "cli/verb.h"
 
@@ -78,7 +80,8 @@ static bool whoami(struct cli *cli, struct error *error)
 
 	if (!api_call(cli->api, "GET", "/v1/whoami", NULL, &answer, error))
 		return false;
-	noun_print(cli, answer);
+	if (!output_raw(cli, answer))
+		page_of_principal(cli, answer);
 	return true;
 }
 

@@ -6,11 +6,11 @@
 
 #define INDENT 2
 
-static void print(const struct page *page)
+static void print(const struct page *page, size_t indent)
 {
 	CLEANUP(buf) struct buf text = {0};
 
-	page_render(page, INDENT, output_width(), &text);
+	page_render(page, indent, output_width(), &text);
 	output_text(&text);
 }
 
@@ -166,7 +166,8 @@ void page_of_reservation(struct cli *cli, const json_t *item)
 	CLEANUP(page) struct page page = {0};
 
 	output_line("%s  %s", id ? id : "?", state ? state : "?");
-	page_line(&page, "because", view_text(item, "stateReason"));
+	if (json_array_size(reasons) == 0 || !over) /* else they say it */
+		page_line(&page, "because", view_text(item, "stateReason"));
 	add_place(cli, &page, item);
 	add_times(cli, &page, item, over);
 	/* What kept a reservation waiting is past when it has a place. */
@@ -179,9 +180,21 @@ void page_of_reservation(struct cli *cli, const json_t *item)
 	add_conditions(cli, &page, json_object_get(item, "conditions"));
 	if (!over)
 		page_line(&page, "pods ask", page_pods_ask(&cli->arena, item));
-	print(&page);
+	print(&page, INDENT);
 	print_allocations(cli, json_object_get(item, "allocations"));
 	noun_note_simulated(cli, NULL);
+}
+
+/* --- whoever asks --- */
+
+void page_of_principal(struct cli *cli, const json_t *item)
+{
+	CLEANUP(page) struct page page = {0};
+
+	add_name(cli, &page, NOUN_KEY, "key", item, "keyId");
+	add_name(cli, &page, NOUN_TENANT, "tenant", item, "tenantId");
+	page_line(&page, "role", view_text(item, "role"));
+	print(&page, 0);
 }
 
 /* --- a node --- */
@@ -245,6 +258,6 @@ void page_of_node(struct cli *cli, const json_t *item)
 		   (long long)view_number(item, "storedGeneration"),
 		   (long long)view_number(item, "specGeneration"));
 	page_line(&page, "joined", view_when(&cli->arena, item, "createdAt", cli->now));
-	print(&page);
+	print(&page, INDENT);
 	print_devices(cli, json_object_get(item, "devices"));
 }

@@ -190,9 +190,26 @@ static const char *asked_text(struct arena *arena, const json_t *devices)
 	return view_devices(arena, devices);
 }
 
-static void add_reason(struct arena *arena, struct buf *out, const json_t *item,
-		       const json_t *devices, bool alone)
+/* The first quota in the way has said it in a sentence; of the next ones the numbers do. */
+static void add_quota(struct arena *arena, struct buf *out, const json_t *item, const char *quota)
 {
+	const char *unit = view_text(item, "unit");
+	int64_t used = view_number(item, "used"), limit = view_number(item, "limit");
+
+	if (unit && str_equal(unit, "gpuSeconds"))
+		buf_printf(out, "over '%s' too: %s of %lld GPU-hours", quota,
+			   view_hours(arena, used), (long long)limit / 3600);
+	else
+		buf_printf(out, "over '%s' too: %lld of %lld devices", quota, (long long)used,
+			   (long long)limit);
+}
+
+static void add_reason(struct arena *arena, struct buf *out, const json_t *reasons, size_t index,
+		       const json_t *devices)
+{
+	const json_t *item = json_array_get(reasons, index);
+	bool alone = json_array_size(reasons) == 1;
+	const char *quota = view_text(item, "quotaId");
 	const char *reason = view_text(item, "reason"), *asked = asked_text(arena, devices);
 	const json_t *nodes = json_object_get(item, "nodes"),
 		     *largest = json_object_get(item, "largest");
@@ -202,6 +219,10 @@ static void add_reason(struct arena *arena, struct buf *out, const json_t *item,
 	const char *text = reason ? reason_text(reason) : NULL;
 	const char *message = view_text(item, "message");
 
+	if (quota && index > 0 && view_text(json_array_get(reasons, index - 1), "quotaId")) {
+		add_quota(arena, out, item, quota);
+		return;
+	}
 	if (message) { /* it has said all of it */
 		buf_printf(out, "%s%s%s%s", message, reason ? " (" : "", reason ? reason : "",
 			   reason ? ")" : "");
@@ -226,14 +247,11 @@ static void add_reason(struct arena *arena, struct buf *out, const json_t *item,
 const char *view_reasons(struct arena *arena, const json_t *reasons, const json_t *devices)
 {
 	CLEANUP(buf) struct buf text = {0};
-	size_t index;
-	json_t *item;
 
-	json_array_foreach(reasons, index, item)
-	{
-		if (index)
+	for (size_t i = 0; i < json_array_size(reasons); i++) {
+		if (i)
 			buf_add_text(&text, " · ");
-		add_reason(arena, &text, item, devices, json_array_size(reasons) == 1);
+		add_reason(arena, &text, reasons, i, devices);
 	}
 	return keep(arena, &text);
 }
@@ -243,8 +261,7 @@ const char *view_reason(struct arena *arena, const json_t *reasons, size_t index
 {
 	CLEANUP(buf) struct buf text = {0};
 
-	add_reason(arena, &text, json_array_get(reasons, index), devices,
-		   json_array_size(reasons) == 1);
+	add_reason(arena, &text, reasons, index, devices);
 	return keep(arena, &text);
 }
 

@@ -162,6 +162,17 @@ static void test_tenants_sites_pools(void **state)
 		 {NULL},
 		 .out = "name: frankfurt → fra1",
 		 .status = 6},
+		{"sites update " SITE " --name fra1 --dry-run",
+		 {OK(ITEM(SITE, ",\"name\":\"frankfurt\"")),
+		  REFUSED(409, "CONFLICT", "there is one of that name")},
+		 {"GET /v1/sites/" SITE " ", "PATCH /v1/sites/" SITE "?dryRun=true "},
+		 .err = "there is one of that name",
+		 .status = 3},
+		{"sites archive " SITE " --dry-run",
+		 {OK(LIST("")), REFUSED(409, "INVALID_STATE", "pool 'h100' is active there")},
+		 {"POST /v1/sites/" SITE "/archive?dryRun=true "},
+		 .err = "pool 'h100' is active there",
+		 .status = 3},
 		{"sites archive " SITE " --yes",
 		 {OK(LIST("")), REFUSED(409, "INVALID_STATE", "pool 'h100' is active there")},
 		 {"POST /v1/sites/" SITE "/archive "},
@@ -421,6 +432,18 @@ static void test_denied_bookings(void **state)
 		     "\"3 at most\"}]") "]}")};
 	run_line(state, "reservations", "", list, 1, &outcome);
 	check_has("reservations", "stdout", outcome.out, "3 at most (Q)");
+	/* Several quotas don't say the same sentence. */
+	const struct fake_answer quotas[] = {OK("{\"items\":[" ITEM(
+		RSV, ",\"state\":\"denied\",\"reasons\":["
+		     "{\"reason\":\"Q\",\"quotaId\":\"quo_a\",\"message\":\"3 at most\"},"
+		     "{\"reason\":\"Q\",\"quotaId\":\"quo_b\",\"message\":\"2 at most\",\"unit\":"
+		     "\"devices\",\"used\":1,\"limit\":2},"
+		     "{\"reason\":\"Q\",\"quotaId\":\"quo_c\",\"message\":\"9 h at most\",\"unit\":"
+		     "\"gpuSeconds\",\"used\":1800,\"limit\":32400}]") "]}")};
+	run_line(state, "reservations", "", quotas, 1, &outcome);
+	check_has("reservations", "stdout", outcome.out,
+		  "3 at most (Q) · over 'quo_b' too: 1 of 2 devices · over 'quo_c' too: 0.50 of 9 "
+		  "GPU-hours");
 }
 
 /* A page and a table that a person reads. */
@@ -517,7 +540,15 @@ static void test_pki(void **state)
 static void test_exit_statuses(void **state)
 {
 	static const struct row rows[] = {
-		{"whoami", {OK("{\"keyId\":\"" KEY "\"}")}, {"GET /v1/whoami "}, .out = KEY},
+		{"whoami",
+		 {OK("{\"keyId\":\"" KEY "\",\"role\":\"user\"}"),
+		  OK(LIST(ITEM(KEY, ",\"name\":\"ana\"")))},
+		 {"GET /v1/whoami ", "GET /v1/keys?"},
+		 .out = "key   ana (" KEY ")\nrole  user\n"},
+		{"whoami",
+		 {OK("{\"keyId\":\"" KEY "\"}"), REFUSED(403, "FORBIDDEN", "no")},
+		 {NULL},
+		 .out = "key  " KEY "\n"},
 		{"whoami", {REFUSED(500, "INTERNAL", "x")}, {NULL}, .status = 1},
 		{"whoami", {REFUSED(400, "INVALID_INPUT", "x")}, {NULL}, .status = 2},
 		{"whoami extra",
