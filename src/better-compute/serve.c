@@ -56,6 +56,7 @@ static bool read_options(struct cli *cli, struct serve_options *ret_options, str
 		.tls_key_file = options_text(cli->options, "tls-key"),
 		.secret_key_file = options_text(cli->options, "secret-key-file"),
 	};
+	const struct option_value *proxies = options_value(cli->options, "trusted-proxy");
 
 	if (!options_need(cli->options, "tls-cert", "tls-key", error) ||
 	    !options_need(cli->options, "tls-key", "tls-cert", error) ||
@@ -64,6 +65,8 @@ static bool read_options(struct cli *cli, struct serve_options *ret_options, str
 	    !database_given(cli, &options.database, error))
 		return false;
 	options.gateway_address = gateway_address(cli);
+	options.trusted_proxies = proxies->list;
+	options.trusted_proxies_count = proxies->list_count;
 	options.another_key = options_given(cli->options, "another-key");
 	options.migrate = options_given(cli->options, "migrate");
 	/* One process has a SQLite file: there is nobody else to go to. */
@@ -144,6 +147,13 @@ static void on_stop_signal(void *arg)
 	serve_drain(run->serve, on_drained, run);
 }
 
+static void on_reload_signal(void *arg)
+{
+	struct run *run = arg;
+
+	serve_reload(run->serve);
+}
+
 /* Where it listens, for programs that start it on port 0. */
 static bool write_ready_file(const struct cli *cli, const struct run *run, struct error *error)
 {
@@ -204,7 +214,7 @@ static bool run_serve(const struct cli *cli, const struct serve_options *options
 	const char *ready_file = options_text(cli->options, "ready-file");
 	struct run run = {.cli = cli, .loop = loop_create()};
 	const struct serve_handlers handlers = {on_ready, on_failed, &run};
-	struct loop_signal *term = NULL, *interrupt = NULL;
+	struct loop_signal *term = NULL, *interrupt = NULL, *hangup = NULL;
 	bool done;
 
 	raise_descriptor_limit();
@@ -213,6 +223,7 @@ static bool run_serve(const struct cli *cli, const struct serve_options *options
 	if (done) {
 		term = loop_signal_create(run.loop, SIGTERM, on_stop_signal, &run);
 		interrupt = loop_signal_create(run.loop, SIGINT, on_stop_signal, &run);
+		hangup = loop_signal_create(run.loop, SIGHUP, on_reload_signal, &run);
 		notify_send("STATUS=waiting for the database");
 		loop_run(run.loop);
 		done = !run.failed;
@@ -224,6 +235,7 @@ static bool run_serve(const struct cli *cli, const struct serve_options *options
 	serve_destroy(run.serve);
 	loop_signal_destroy(term);
 	loop_signal_destroy(interrupt);
+	loop_signal_destroy(hangup);
 	loop_destroy(run.loop);
 	return done;
 }
@@ -259,7 +271,14 @@ static const struct option OPTIONS[] = {
 	 .kind = OPTION_TEXT,
 	 .value = "FILE",
 	 .help = "certificate and chain of the API; needed off loopback"},
-	{.name = "tls-key", .kind = OPTION_TEXT, .value = "FILE", .help = "its private key"},
+	{.name = "tls-key",
+	 .kind = OPTION_TEXT,
+	 .value = "FILE",
+	 .help = "its private key; both are read again when they change, or at SIGHUP"},
+	{.name = "trusted-proxy",
+	 .kind = OPTION_LIST,
+	 .value = "CIDR",
+	 .help = "where proxies call from whose X-Forwarded-For says who calls; may be repeated"},
 	{.name = "gateway-listen",
 	 .kind = OPTION_TEXT,
 	 .value = "ADDR:PORT",
