@@ -195,6 +195,32 @@ static void print_misfit(struct cli *cli, const json_t *answer, const json_t *bo
 	output_text(&text);
 }
 
+const char *booking_first_fit(struct cli *cli, const json_t *body)
+{
+	CLEANUP(tree) json_t *answer = NULL;
+	struct error ignored; /* a line less */
+
+	return api_call(cli->api, "POST", "/v1/capacity/preview", body, &answer, &ignored)
+		       ? view_when(&cli->arena, answer, "firstFitAt", cli->now)
+		       : NULL;
+}
+
+const char *booking_first_fit_of(struct cli *cli, const json_t *reservation)
+{
+	static const char *const FIELDS[] = {"tenantId", "poolId",    "devices", "duration",
+					     "startAt",  "resources", "spot",    "binding"};
+	CLEANUP(tree) json_t *body = json_object();
+
+	if (json_object_get(reservation, "gang"))
+		return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(FIELDS); i++) {
+		json_t *value = json_object_get(reservation, FIELDS[i]);
+		if (value)
+			json_object_set(body, FIELDS[i], value);
+	}
+	return booking_first_fit(cli, body);
+}
+
 bool booking_preview(struct cli *cli, const json_t *body, struct error *error)
 {
 	CLEANUP(tree) json_t *answer = NULL;

@@ -1,4 +1,5 @@
 #include "cli/pages.h"
+#include "cli/booking.h"
 #include "cli/noun.h"
 #include "cli/output.h"
 #include "cli/page.h"
@@ -177,6 +178,8 @@ void page_of_reservation(struct cli *cli, const json_t *item)
 			  : pending ? "waits"
 				    : "why",
 			  view_reason(&cli->arena, reasons, i, json_object_get(item, "devices")));
+	if (pending)
+		page_line(&page, "first fit", booking_first_fit_of(cli, item));
 	add_conditions(cli, &page, json_object_get(item, "conditions"));
 	if (!over)
 		page_line(&page, "pods ask", page_pods_ask(&cli->arena, item));

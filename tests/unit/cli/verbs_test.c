@@ -354,6 +354,14 @@ static void test_quotas_usage_audit(void **state)
 static void test_reservations(void **state)
 {
 	static const struct row rows[] = {
+		{"reserve --gpus 8 --for 8h --kubernetes --tenant " TENANT " --pool " POOL,
+		 {OK(ITEM(RSV,
+			  ",\"state\":\"pending\",\"tenantId\":\"" TENANT
+			  "\",\"duration\":\"8h\",\"reasons\":[{\"reason\":\"DevicesBusy\"}]")),
+		  OK("{\"fits\":false,\"firstFitAt\":\"2099-11-30T02:00:00.000Z\"}"), OK(LIST(""))},
+		 {"POST /v1/reservations ", "POST /v1/capacity/preview ",
+		  "{\"tenantId\":\"" TENANT "\",\"duration\":\"8h\"}"},
+		 .out = " (2099-11-30 02:00 UTC)\n"},
 		{"reserve --gpus 8 --for 8h --kubernetes --nodes 2 --same rack --spot "
 		 "--tenant " TENANT " --pool " POOL " --idempotency-key k1 -o name",
 		 {OK(ITEM(RSV, ",\"state\":\"pending\""))},
