@@ -4,6 +4,7 @@
 #include "control/placing.h"
 #include "control/room.h"
 #include "control/stream.h"
+#include "control/waking.h"
 #include "sys/log.h"
 
 #include <stdio.h>
@@ -498,6 +499,20 @@ static bool apply(struct store_connection *db, struct report_work *work, struct 
 	return ignore(work, "kind %d", (int)work->report->kind);
 }
 
+/* What bears on the reservations that run there is told to those who follow them. */
+static bool apply_and_wake(struct store_connection *db, struct report_work *work, struct node *node,
+			   struct error *error)
+{
+	CLEANUP(waking) struct waking waking = {0};
+	enum control_report_kind kind = work->report->kind;
+
+	if (kind != CONTROL_REPORT_INVENTORY && kind != CONTROL_REPORT_CONDITIONS &&
+	    kind != CONTROL_REPORT_BOUND && kind != CONTROL_REPORT_FAILED)
+		return apply(db, work, node, error);
+	return waking_begin(db, node->id, &waking, error) && apply(db, work, node, error) &&
+	       waking_end(db, node->id, &waking, error);
+}
+
 static bool acknowledge(struct store_connection *db, const struct control_report *report,
 			struct node *node, struct error *error)
 {
@@ -527,7 +542,7 @@ static bool report_body(struct store_connection *db, void *argument, struct erro
 	work->result.acknowledged = node.acknowledged;
 	if (report->sequence <= node.acknowledged)
 		return true;
-	if (!apply(db, work, &node, error) || !acknowledge(db, report, &node, error))
+	if (!apply_and_wake(db, work, &node, error) || !acknowledge(db, report, &node, error))
 		return false;
 	work->result.acknowledged = report->sequence;
 	/* Adopting ends by itself: from here on the node can be judged. */

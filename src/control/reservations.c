@@ -139,6 +139,25 @@ static bool add_allocations(struct store_connection *db, const char *reservation
 	return true;
 }
 
+bool reservation_conditions(struct store_connection *db, const char *id, json_t **ret_conditions,
+			    struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	CLEANUP(json_ref) json_t *answer = json_object();
+	int64_t vcpus, memory_bytes;
+
+	if (!store_query(db, "SELECT state FROM reservations WHERE id = $1",
+			 STORE_PARAMS(store_text(id)), &rows, error))
+		return false;
+	if (rows.count == 0)
+		return error_set(error, ERROR_INTERNAL, "reservation '%s' is gone", id);
+	if (!add_allocations(db, id, str_equal(store_get_text(&rows, 0, 0), "active"), answer,
+			     &vcpus, &memory_bytes, error))
+		return false;
+	*ret_conditions = json_incref(json_object_get(answer, "conditions"));
+	return true;
+}
+
 /* --- answers: reservations --- */
 
 #define RESERVATION_COLUMNS                                                                        \

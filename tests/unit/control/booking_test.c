@@ -377,6 +377,44 @@ static void test_bound_hold_that_fails_is_degraded_and_keeps_its_devices(void **
 	assert_false(world_has(world_reservation(world, id), "conditions.0"));
 }
 
+/* Who follows the reservation hears of each change of it once, and of nothing else.
+ * proves: RES-34 GW-15 */
+static void test_a_running_reservation_is_woken(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	struct control_condition exposed = {"ForeignGpuExposure", "OtherGpuPath", "x", {1}};
+	struct control_condition other = {"HostUnsupported", "HostManagedExternally", "x", {1}};
+	static const char type[] = "reservation.condition.changed";
+	const char *id, *allocation, *waiting;
+	const json_t *reservation;
+
+	world_ready(world, &node, 3);
+	reservation = world_reserve(world, 2);
+	id = world_text(reservation, "id");
+	allocation = world_text(reservation, "allocations.0.id");
+	waiting = world_text(world_reserve(world, 1), "id"); /* placed there, not bound */
+	world_bind(world, &node, allocation);
+	assert_int_equal(world_count_events(world, type, id), 0);
+	node.unhealthy = 3U;
+	world_inventory(world, &node); /* both of its GPUs at once */
+	assert_int_equal(world_count_events(world, type, id), 1);
+	world_inventory(world, &node); /* the same again */
+	world_conditions(world, &node, &other, 1);
+	assert_int_equal(world_count_events(world, type, id), 1);
+	world_conditions(world, &node, &exposed, 1);
+	assert_int_equal(world_count_events(world, type, id), 2);
+	world_failed(world, &node, allocation, "unknown-device");
+	assert_int_equal(world_count_events(world, type, id), 3);
+	world_bound(world, &node, allocation);
+	assert_int_equal(world_count_events(world, type, id), 4);
+	world_conditions(world, &node, NULL, 0);
+	node.unhealthy = 0;
+	world_inventory(world, &node);
+	assert_int_equal(world_count_events(world, type, id), 6);
+	assert_int_equal(world_count_events(world, type, waiting), 0);
+}
+
 /* proves: RES-35 RES-36 RES-37 RES-38 RES-39 RES-47 GW-15 */
 static void test_degraded_names_its_causes_in_order(void **state)
 {
@@ -746,6 +784,7 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_old_failure_does_not_end_a_release),
 		WORLD_TEST(test_failed_hold_is_placed_elsewhere_or_waits),
 		WORLD_TEST(test_bound_hold_that_fails_is_degraded_and_keeps_its_devices),
+		WORLD_TEST(test_a_running_reservation_is_woken),
 		WORLD_TEST(test_degraded_names_its_causes_in_order),
 		WORLD_TEST(test_future_booking_starts_and_ends_in_its_time),
 		WORLD_TEST(test_next_booking_waits_for_the_one_before),
