@@ -57,7 +57,7 @@ const struct route ROUTES[] = {
 
 	{"GET", "/v1/nodes", CALL(node_list), PAGE | POOL, NONE, "list nodes", NULL, "NodeList"},
 	{"GET", "/v1/nodes/{id}", CALL(node_get), 0, NONE, "show a node", NULL, "Node"},
-	{"PATCH", "/v1/nodes/{id}", CALL(node_patch), DRY, NEEDED, "change a node's labels",
+	{"PATCH", "/v1/nodes/{id}", CALL(node_patch), DRY, NEEDED, "change a node's labels, or whether it is spot",
 	 "NodePatch", "Node"},
 	{"POST", "/v1/nodes/{id}/drain", CALL(node_drain), DRY, NONE,
 	 "give a node no new work; what runs goes on", NULL, "Node"},

@@ -158,7 +158,8 @@ static const struct schema_field JOIN_TOKEN_CREATED[] = {
 /* --- nodes --- */
 
 static const struct schema_field NODE_PATCH[] = {
-	{.name = "labels", SCHEMA_LABELS, NEEDED | SCHEMA_NULLABLE, "labels to set, or with null to take away; others stay", .most = CONTROL_MAX_LABELS},
+	{.name = "labels", SCHEMA_LABELS, SCHEMA_NULLABLE, "labels to set, or with null to take away; others stay", .most = CONTROL_MAX_LABELS},
+	{.name = "spot", SCHEMA_BOOL, 0, "the machine may be taken away: it gets the label bc.dev/capacity=spot, and only reservations that are spot"},
 	END,
 };
 
@@ -495,7 +496,7 @@ const struct schema_type SCHEMA_TYPES[] = {
 	{.name = "JoinToken", "what lets machines join a pool", JOIN_TOKEN},
 	{.name = "JoinTokenCreated", "a join token with its secret", JOIN_TOKEN_CREATED},
 	{.name = "JoinTokenList", "join tokens, in the order of their making", NULL, "JoinToken"},
-	{.name = "NodePatch", "a change of a node", NODE_PATCH},
+	{.name = "NodePatch", "a change of a node", NODE_PATCH, .rule = SCHEMA_ONE_OF_TWO("labels", "spot")},
 	{.name = "NodeRetire", "how a node ends", NODE_RETIRE},
 	{.name = "Gpu", "one GPU of a node", GPU},
 	{.name = "NodeDevice", "one thing of a node that can be booked", NODE_DEVICE},

@@ -157,6 +157,33 @@ static void test_operators_label_nodes(void **state)
 		      "{\"labels\":{\"one-more\":\"x\"}}");
 }
 
+/* Whoever runs the machine says what it is rented as; the label itself stays the system's.
+ * proves: RES-42 */
+static void test_operators_say_that_a_node_is_spot(void **state)
+{
+	static const char label[] = "bc.dev/capacity";
+	struct world *world = *state;
+	struct world_node node;
+	json_t *answer;
+
+	world_ready(world, &node, 2);
+	answer = world_call(world, control_node_patch, node.id, "{\"spot\":true}");
+	assert_string_equal(
+		json_string_value(json_object_get(json_object_get(answer, "labels"), label)),
+		"spot");
+	assert_string_equal(world_text(world_reserve(world, 1), "state"), "denied");
+	world_refused(world, control_node_patch, node.id, ERROR_INVALID_INPUT, "bc.dev",
+		      "{\"labels\":{\"bc.dev/capacity\":null}}");
+	world_refused(world, control_node_patch, node.id, ERROR_INVALID_INPUT, "spot",
+		      "{\"spot\":\"yes\"}");
+	answer = world_call(world, control_node_patch, node.id,
+			    "{\"spot\":false,\"labels\":{\"tier\":\"a\"}}");
+	assert_null(json_object_get(json_object_get(answer, "labels"), label));
+	assert_string_equal(
+		json_string_value(json_object_get(json_object_get(answer, "labels"), "tier")), "a");
+	assert_string_equal(world_text(world_reserve(world, 1), "state"), "placed");
+}
+
 static void test_draining_nodes_get_no_new_work(void **state)
 {
 	struct world *world = *state;
@@ -517,6 +544,7 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_sites_are_renamed_and_archived),
 		WORLD_TEST(test_pools_are_renamed_and_archived),
 		WORLD_TEST(test_operators_label_nodes),
+		WORLD_TEST(test_operators_say_that_a_node_is_spot),
 		WORLD_TEST(test_draining_nodes_get_no_new_work),
 		WORLD_TEST(test_audit_tells_who_changed_what),
 		WORLD_TEST(test_each_change_leaves_hashes),
