@@ -43,20 +43,22 @@ enum noun_kind {
 };
 
 struct cli;
+struct verb_field;
 /* true: done, with cli->exit_status as the program's. */
 typedef bool command_fn(struct cli *cli, struct error *error);
 
 struct command {
 	const char *noun;
-	const char *verb;               /* NULL: a single word */
-	const char *summary;            /* one line, lower case, no full stop */
-	const char *operands;           /* such as "ID..."; NULL for none */
-	int min_operands, max_operands; /* max COMMAND_MANY: any number */
-	enum noun_kind names;           /* what it is about, and what the first operand names */
-	unsigned flags;                 /* of enum command_flags */
-	const struct option *options;   /* its own; NULL for none */
-	const char *more;               /* further paragraphs of help; NULL for none */
-	const char *example;            /* whole lines that work, one a line, without a prompt */
+	const char *verb;                /* NULL: a single word */
+	const char *summary;             /* one line, lower case, no full stop */
+	const char *operands;            /* such as "ID..."; NULL for none */
+	int min_operands, max_operands;  /* max COMMAND_MANY: any number */
+	enum noun_kind names;            /* what it is about, and what the first operand names */
+	unsigned flags;                  /* of enum command_flags */
+	const struct option *options;    /* its own; NULL for none */
+	const char *more;                /* further paragraphs of help; NULL for none */
+	const char *example;             /* whole lines that work, one a line, without a prompt */
+	const struct verb_field *fields; /* of its body or query (verb.h); NULL for none */
 	command_fn *check; /* what can be refused before a control plane is looked for; NULL */
 	command_fn *run;
 };

@@ -4,14 +4,6 @@
 #include "cli/view.h"
 #include "cli/wait.h"
 
-static bool list(struct cli *cli, struct error *error)
-{
-	CLEANUP(buf) struct buf query = {0};
-
-	return verb_query_id(cli, &query, NOUN_POOL, "pool", "poolId", error) &&
-	       noun_list(cli, NOUN_NODE, query.length ? buf_text(&query) : NULL, error);
-}
-
 /* A change's answer in one line. */
 static bool act(struct cli *cli, const char *id, const char *action, json_t *body,
 		struct error *error)
@@ -176,37 +168,34 @@ static const struct option RETIRE_OPTIONS[] = {
 	{0},
 };
 
+static const struct verb_field LIST_FIELDS[] = {FIELD_ID("poolId", "pool", NOUN_POOL), {0}};
+
+#define NODES .noun = "nodes", .names = NOUN_NODE
+
 const struct command NODE_COMMANDS[] = {
 	{
-		.noun = "nodes",
+		NODES,
 		.verb = "list",
 		.summary = "list the machines with their GPUs",
-		.names = NOUN_NODE,
 		.flags = COMMAND_DEFAULT | COMMAND_DAILY | COMMAND_API | COMMAND_OUTPUT,
 		.options = LIST_OPTIONS,
 		.example = "better-compute nodes\n",
-		.run = list,
+		.fields = LIST_FIELDS,
+		.run = verb_list,
 	},
 	{
-		.noun = "nodes",
-		.verb = "show",
+		NODES,
+		VERB_SHOWS("NODE"),
 		.summary = "show one node and its devices",
-		.operands = "NODE",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_NODE,
-		.flags = COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute nodes show gpu-node-07\n",
-		.run = verb_show,
 	},
 	{
-		.noun = "nodes",
+		NODES,
 		.verb = "label",
 		.summary = "set labels of a node, or take them away",
 		.operands = "NODE NAME=VALUE|NAME-...",
 		.min_operands = 2,
 		.max_operands = COMMAND_MANY,
-		.names = NOUN_NODE,
 		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.check = check_label,
 		.more = "The other labels stay. Gangs find nodes that stand together by "
@@ -216,14 +205,9 @@ const struct command NODE_COMMANDS[] = {
 		.run = label,
 	},
 	{
-		.noun = "nodes",
-		.verb = "drain",
+		NODES,
+		VERB_CHANGES("drain", "NODE"),
 		.summary = "give a node no new work",
-		.operands = "NODE",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_NODE,
-		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = DRAIN_OPTIONS,
 		.more = "What is booked there goes on to its end; --wait waits for that.",
 		.check = wait_check,
@@ -231,26 +215,16 @@ const struct command NODE_COMMANDS[] = {
 		.run = drain,
 	},
 	{
-		.noun = "nodes",
-		.verb = "undrain",
+		NODES,
+		VERB_CHANGES("undrain", "NODE"),
 		.summary = "give a node work again",
-		.operands = "NODE",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_NODE,
-		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute nodes undrain gpu-node-07\n",
 		.run = undrain,
 	},
 	{
-		.noun = "nodes",
-		.verb = "retire",
+		NODES,
+		VERB_ASKS("retire", "NODE"),
 		.summary = "take a machine out for good",
-		.operands = "NODE",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_NODE,
-		.flags = COMMAND_CHANGES | COMMAND_ASKS | COMMAND_API | COMMAND_OUTPUT,
 		.options = RETIRE_OPTIONS,
 		.example = "better-compute nodes retire gpu-node-07 --dry-run\n",
 		.run = retire,

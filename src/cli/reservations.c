@@ -7,17 +7,6 @@
 #include "cli/wait.h"
 #include "cli/when.h"
 
-static bool list(struct cli *cli, struct error *error)
-{
-	const char *state = options_text(cli->options, "state-is");
-	CLEANUP(buf) struct buf query = {0};
-
-	if (state)
-		api_query_add(&query, "state", state);
-	return verb_query_id(cli, &query, NOUN_POOL, "pool", "poolId", error) &&
-	       noun_list(cli, NOUN_RESERVATION, query.length ? buf_text(&query) : NULL, error);
-}
-
 static bool cancel_one(struct cli *cli, const char *id, struct error *error)
 {
 	CLEANUP(tree) json_t *answer = NULL;
@@ -212,12 +201,17 @@ static const struct option MOVE_OPTIONS[] = {
 	{0},
 };
 
+static const struct verb_field LIST_FIELDS[] = {
+	FIELD_TEXT("state", "state-is"), FIELD_ID("poolId", "pool", NOUN_POOL), {0}};
+
 #define RELEASE_ROW                                                                                \
 	.summary = "give booked GPUs back", .operands = "ID...", .min_operands = 1,                \
 	.max_operands = COMMAND_MANY, .names = NOUN_RESERVATION, .options = RELEASE_OPTIONS,       \
 	.more = "The node withdraws the devices at once. They are free for others when no "        \
 		"pod holds them any more: --wait waits for that.",                                 \
 	.check = wait_check, .run = release
+
+#define RESERVATIONS .noun = "reservations", .names = NOUN_RESERVATION
 
 const struct command RESERVATION_COMMANDS[] = {
 	{
@@ -227,37 +221,26 @@ const struct command RESERVATION_COMMANDS[] = {
 		.example = "better-compute release rsv_01kb7 --wait\n",
 	},
 	{
-		.noun = "reservations",
+		RESERVATIONS,
 		.verb = "list",
 		.summary = "list what is booked",
-		.names = NOUN_RESERVATION,
 		.flags = COMMAND_DEFAULT | COMMAND_DAILY | COMMAND_API | COMMAND_OUTPUT,
 		.options = LIST_OPTIONS,
 		.example = "better-compute reservations --state-is active\n",
-		.run = list,
+		.fields = LIST_FIELDS,
+		.run = verb_list,
 	},
 	{
-		.noun = "reservations",
-		.verb = "show",
+		RESERVATIONS,
+		VERB_SHOWS("ID"),
 		.summary = "show one reservation and its devices",
-		.operands = "ID",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_RESERVATION,
-		.flags = COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute reservations show rsv_01kb7\n"
 			   "better-compute reservations show rsv_01kb7 -o json\n",
-		.run = verb_show,
 	},
 	{
-		.noun = "reservations",
-		.verb = "extend",
+		RESERVATIONS,
+		VERB_CHANGES("extend", "ID"),
 		.summary = "let a reservation end later",
-		.operands = "ID",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_RESERVATION,
-		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = END_OPTIONS,
 		.more = "Refused when somebody else has booked the devices for that time.",
 		.example = "better-compute reservations extend rsv_01kb7 --by 2h\n",
@@ -265,14 +248,9 @@ const struct command RESERVATION_COMMANDS[] = {
 		.run = extend,
 	},
 	{
-		.noun = "reservations",
-		.verb = "shorten",
+		RESERVATIONS,
+		VERB_CHANGES("shorten", "ID"),
 		.summary = "let a reservation end earlier",
-		.operands = "ID",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_RESERVATION,
-		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = END_OPTIONS,
 		.more = "To end it now: better-compute release.",
 		.example = "better-compute reservations shorten rsv_01kb7 --by 1h\n",
@@ -280,26 +258,20 @@ const struct command RESERVATION_COMMANDS[] = {
 		.run = shorten,
 	},
 	{
-		.noun = "reservations",
-		.verb = "move",
+		RESERVATIONS,
+		VERB_CHANGES("move", "ID"),
 		.summary = "let a reservation that waits start at another time",
-		.operands = "ID",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_RESERVATION,
-		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = MOVE_OPTIONS,
 		.example = "better-compute reservations move rsv_01kb7 --start 9h --dry-run\n",
 		.run = move,
 	},
 	{
-		.noun = "reservations",
+		RESERVATIONS,
 		.verb = "cancel",
 		.summary = "drop reservations that are still pending",
 		.operands = "ID...",
 		.min_operands = 1,
 		.max_operands = COMMAND_MANY,
-		.names = NOUN_RESERVATION,
 		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute reservations cancel rsv_01kb7\n",
 		.run = cancel,
