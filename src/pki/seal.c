@@ -153,6 +153,7 @@ bool seal_file_rotate(const char *path, struct wall now, struct error *error)
 {
 	CLEANUP(seal_keys) struct seal_keys *keys = NULL;
 
+	durable_tidy(path, now);
 	if (!seal_keys_load(path, &keys, error))
 		return false;
 	if (keys->count == SEAL_MAX_KEYS) {

@@ -394,6 +394,7 @@ static bool tell_files(struct serve *serve, const struct serve_options *options,
 	CLEANUP(seal_keys) struct seal_keys *keys = NULL;
 
 	if (options->secret_key_file) {
+		durable_tidy(options->secret_key_file, clock_wall());
 		if (!seal_keys_load(options->secret_key_file, &keys, error))
 			return false;
 		serve->secret_key_file = mem_strdup(options->secret_key_file);

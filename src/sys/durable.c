@@ -11,7 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define READ_STEP 16384
+#define READ_STEP  16384
+#define MAX_TIDIED 10000 /* entries of a folder; a larger one is no place of ours */
 
 static void fd_cleanup(int *fd)
 {
@@ -213,6 +214,9 @@ static bool write_all(int fd, const uint8_t *data, size_t length)
 
 /* A name beside the target that nobody else uses; starts with a dot, so readers of *.json skip it.
  */
+#define TEMPORARY_PREFIX ".tmp-"
+#define TEMPORARY_DIGITS 16
+
 static char *temporary_beside(const char *path)
 {
 	CLEANUP(free) char *folder = folder_of(path);
@@ -220,8 +224,17 @@ static char *temporary_beside(const char *path)
 	uint64_t random;
 
 	random_bytes(&random, sizeof random);
-	buf_printf(&name, "%s/.tmp-%016llx", folder, (unsigned long long)random);
+	buf_printf(&name, "%s/" TEMPORARY_PREFIX "%0*llx", folder, TEMPORARY_DIGITS,
+		   (unsigned long long)random);
 	return buf_take_text(&name);
+}
+
+static bool is_temporary(const char *name)
+{
+	const char *digits = name + strlen(TEMPORARY_PREFIX);
+
+	return str_starts(name, TEMPORARY_PREFIX) && strlen(digits) == TEMPORARY_DIGITS &&
+	       strspn(digits, "0123456789abcdef") == TEMPORARY_DIGITS;
 }
 
 /* Leaves nothing behind when it fails. */
@@ -416,6 +429,28 @@ bool durable_list(const char *folder, size_t max_count, struct durable_names *re
 	return true;
 }
 
+void durable_tidy(const char *path, struct wall now)
+{
+	CLEANUP(free) char *folder = folder_of(path);
+	struct durable_names names = {0};
+	struct error ignored;
+
+	if (!durable_list(folder, MAX_TIDIED, &names, &ignored))
+		return;
+	for (size_t i = 0; i < names.count; i++) {
+		CLEANUP(buf) struct buf file = {0};
+		struct stat info;
+
+		if (!is_temporary(names.names[i]))
+			continue;
+		buf_printf(&file, "%s/%s", folder, names.names[i]);
+		if (lstat(buf_text(&file), &info) == 0 && S_ISREG(info.st_mode) &&
+		    now.ms - (int64_t)info.st_mtim.tv_sec * 1000 >= DURABLE_LEFT_MS)
+			unlink(buf_text(&file));
+	}
+	durable_names_deinit(&names);
+}
+
 void durable_names_deinit(struct durable_names *names)
 {
 	if (!names)
@@ -458,6 +493,25 @@ bool durable_lock_take(const char *path, struct durable_lock **ret_lock, struct 
 	/* The pid is for people only; the lock itself is the kernel's. */
 	if (ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", (int)getpid()) < 0)
 		return error_os(error, "write '%s'", path);
+	lock = mem_alloc(sizeof *lock);
+	lock->fd = fd;
+	fd = -1;
+	*ret_lock = lock;
+	return true;
+}
+
+bool durable_lock_folder(const char *path, struct durable_lock **ret_lock, struct error *error)
+{
+	CLEANUP(fd) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	struct durable_lock *lock;
+
+	if (fd < 0)
+		return error_os(error, "open folder '%s'", path);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK
+			       ? error_set(error, ERROR_CONFLICT,
+					   "lock folder '%s': somebody else holds it", path)
+			       : error_os(error, "lock folder '%s'", path);
 	lock = mem_alloc(sizeof *lock);
 	lock->fd = fd;
 	fd = -1;

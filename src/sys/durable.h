@@ -63,7 +63,15 @@ void durable_names_deinit(struct durable_names *names);
 struct durable_lock;
 MUST_CHECK bool durable_lock_take(const char *path, struct durable_lock **ret_lock,
 				  struct error *error);
+/* The same on a folder that is there, whatever it is called meanwhile. */
+MUST_CHECK bool durable_lock_folder(const char *path, struct durable_lock **ret_lock,
+				    struct error *error);
 void durable_lock_destroy(struct durable_lock *lock);
+
+/* Removes what processes that were killed left of a replace or create of this file or of others in
+ * its folder: temporary files that nobody has written to for so long. What can't be is left. */
+#define DURABLE_LEFT_MS 10000
+void durable_tidy(const char *path, struct wall now);
 
 /* What a file is now, to notice that it changed: stat only. */
 struct durable_stamp {
