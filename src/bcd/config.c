@@ -1,4 +1,5 @@
 #include "bcd/verbs.h"
+#include "cli/table.h"
 
 #include "sys/durable.h"
 #include "text/toml.h"
@@ -85,8 +86,12 @@ bool verb_start_hint(const struct options *options, struct error *error)
 
 int verb_fail(const struct error *error, int status)
 {
-	fprintf(stderr, "error: %s\n", error->what);
-	if (*error->hint)
-		fprintf(stderr, "  %s\n", error->hint);
+	struct error said = *error;
+
+	table_sanitize(said.what);
+	table_sanitize(said.hint);
+	fprintf(stderr, "error: %s\n", said.what);
+	if (*said.hint)
+		fprintf(stderr, "  %s\n", said.hint);
 	return status;
 }
