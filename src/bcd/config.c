@@ -1,6 +1,6 @@
 #include "bcd/verbs.h"
-#include "cli/table.h"
 
+#include "cli/table.h"
 #include "sys/durable.h"
 #include "text/toml.h"
 

@@ -319,7 +319,8 @@ static void show_releases(const json_t *status, struct buf *out)
 		out, "  %s  %s\n", text_of(release, "allocation"), text_of(release, "why"));
 }
 
-static void show_conditions(const json_t *status, struct buf *out)
+/* HostUnsupported says that all is as this machine's owner wants it. */
+static void show_conditions(const json_t *status, bool wide, struct buf *out)
 {
 	const json_t *condition, *conditions = json_object_get(status, "conditions");
 	char since[DURATION_TEXT_SIZE];
@@ -327,6 +328,8 @@ static void show_conditions(const json_t *status, struct buf *out)
 
 	json_array_foreach(conditions, i, condition)
 	{
+		if (!wide && str_equal(text_of(condition, "type"), "HostUnsupported"))
+			continue;
 		age(since, status, number_of(condition, "since"));
 		buf_printf(out, "condition %s %s (%s): %s\n", text_of(condition, "type"), since,
 			   text_of(condition, "reason"), text_of(condition, "message"));
@@ -349,7 +352,7 @@ static void show(const json_t *status, bool wide)
 	show_devices(status, terminal_width(), wide, &out);
 	show_resources(status, &out);
 	show_releases(status, &out);
-	show_conditions(status, &out);
+	show_conditions(status, wide, &out);
 	text = buf_take_text(&out);
 	table_sanitize_lines(text);
 	fputs(text, stdout);

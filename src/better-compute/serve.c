@@ -107,7 +107,12 @@ static bool init(const struct cli *cli, const struct serve_options *options, str
 		output_note(
 			"this database has an operator key already; no other was made. If it is "
 			"lost: --another-key");
-	else if (!path)
+	else if (path)
+		output_note(
+			"'%s' holds the operator key, and '%s' all the rest; start: better-compute "
+			"serve --home '%s'",
+			path, options->home, options->home);
+	else
 		printf("%s\n", key);
 	if (key[0] && !path)
 		output_note("this operator key is shown this once; --key-out FILE keeps it off the "
