@@ -3,6 +3,7 @@
 #include "base/duration.h"
 #include "base/vec.h"
 #include "bcd/verbs.h"
+#include "cli/page.h"
 #include "cli/table.h"
 #include "cli/when.h"
 #include "node/identity.h"
@@ -16,6 +17,7 @@
 
 #define EXIT_DEGRADED    1
 #define EXIT_UNREACHABLE 3
+#define HEAD_INDENT      2  /* of what of the first line goes on in a second */
 #define TIMEOUT_S        30 /* a loop that hasn't turned for so long is dead (DOC-26) */
 
 static const struct option options_table[] = {
@@ -155,20 +157,23 @@ static void age(char out[DURATION_TEXT_SIZE], const json_t *status, int64_t sinc
 	duration_format_short(out, ms > 0 ? ms : 0);
 }
 
-static void show_head(const json_t *status, struct buf *out)
+static void show_head(const json_t *status, size_t width, struct buf *out)
 {
 	const json_t *gateway = json_object_get(status, "gateway");
+	CLEANUP(buf) struct buf line = {0};
 	char up[DURATION_TEXT_SIZE], since[DURATION_TEXT_SIZE];
 
 	age(up, status, number_of(status, "startedAt"));
 	age(since, status, number_of(gateway, "since"));
-	buf_printf(out, "bcd %s   %s   %s   up %s", text_of(status, "bcd"),
+	buf_printf(&line, "bcd %s   %s   %s   up %s", text_of(status, "bcd"),
 		   *text_of(status, "node") ? text_of(status, "node") : "not joined",
 		   text_of(status, "hostname"), up);
-	buf_printf(out, "      gateway: %s %s", text_of(gateway, "state"), since);
+	buf_printf(&line, "      gateway: %s %s", text_of(gateway, "state"), since);
 	if (*text_of(gateway, "address"))
-		buf_printf(out, " (%s)", text_of(gateway, "address"));
-	buf_printf(out, "   api: %s\n", text_of(status, "api"));
+		buf_printf(&line, " (%s)", text_of(gateway, "address"));
+	buf_printf(&line, "   api: %s", text_of(status, "api"));
+	page_add_wrapped(out, buf_text(&line), HEAD_INDENT,
+			 width > HEAD_INDENT ? width - HEAD_INDENT : SIZE_MAX);
 	if (*text_of(gateway, "error"))
 		buf_printf(out, "  gateway: %s\n", text_of(gateway, "error"));
 	if (true_of(status, "simulated"))
@@ -346,10 +351,11 @@ static size_t terminal_width(void)
 static void show(const json_t *status, bool wide)
 {
 	CLEANUP(free) char *text = NULL;
+	size_t width = terminal_width();
 	struct buf out = {0};
 
-	show_head(status, &out);
-	show_devices(status, terminal_width(), wide, &out);
+	show_head(status, width, &out);
+	show_devices(status, width, wide, &out);
 	show_resources(status, &out);
 	show_releases(status, &out);
 	show_conditions(status, wide, &out);
