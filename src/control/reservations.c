@@ -344,25 +344,41 @@ static bool check_state_filter(const char *state, struct error *error)
 	return error_field(error, "state", "'%.40s' is unknown", state);
 }
 
+static bool check_live_filter(const char *live, struct error *error)
+{
+	if (!live || str_equal(live, "true") || str_equal(live, "false"))
+		return true;
+	return error_field(error, "live", "'%.40s' is neither 'true' nor 'false'", live);
+}
+
+#define LIVE_STATES "('pending', 'placed', 'active', 'releasing')"
+
 static bool reservation_list(struct store_connection *db, const struct control_call *call,
 			     json_t **ret_answer, struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	CLEANUP(json_ref) json_t *items = json_array();
+	struct work_window window;
 	struct work_page page;
+	const char *tenant;
 
 	if (!access_check(call->principal, ACCESS_RESERVATIONS_READ, error) ||
-	    !check_state_filter(call->state, error) || !work_page(call, "rsv", &page, error) ||
+	    !check_state_filter(call->state, error) || !check_live_filter(call->live, error) ||
+	    !work_page(call, "rsv", &page, error) || !work_tenant_asked(call, &tenant, error) ||
+	    !work_window_asked(call, (struct work_window){.to = {INT64_MAX}}, &window, error) ||
 	    !store_query(db,
 			 "SELECT " RESERVATION_COLUMNS " FROM reservations WHERE id > $1 AND "
 			 "($2 = '' OR tenant = $2) AND ($4 = '' OR pool = $4) AND ($5 = '' OR "
-			 "state = $5 OR ($5 = 'released' AND state = 'releasing')) "
+			 "state = $5 OR ($5 = 'released' AND state = 'releasing')) AND ($6 = '' OR "
+			 "($6 = 'true' AND state IN " LIVE_STATES ") OR ($6 = 'false' AND state "
+			 "NOT IN " LIVE_STATES ")) AND created_ms >= $7 AND created_ms < $8 "
 			 "ORDER BY id LIMIT $3",
-			 STORE_PARAMS(store_text(page.after),
-				      store_text(work_scope(call->principal)),
+			 STORE_PARAMS(store_text(page.after), store_text(tenant),
 				      store_int(page.limit + 1),
 				      store_text(call->pool_id ? call->pool_id : ""),
-				      store_text(call->state ? call->state : "")),
+				      store_text(call->state ? call->state : ""),
+				      store_text(call->live ? call->live : ""),
+				      store_int(window.from.ms), store_int(window.to.ms)),
 			 &rows, error))
 		return false;
 	for (size_t i = 0; i < rows.count && i < (size_t)page.limit; i++) {

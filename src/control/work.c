@@ -229,6 +229,34 @@ const char *work_scope(const struct control_principal *principal)
 	return principal->role == CONTROL_ROLE_OPERATOR ? "" : principal->tenant;
 }
 
+bool work_tenant_asked(const struct control_call *call, const char **ret_tenant,
+		       struct error *error)
+{
+	if (call->tenant_id && !access_reaches(call->principal, call->tenant_id))
+		return work_not_found(error, "tenant", call->tenant_id);
+	*ret_tenant = call->tenant_id ? call->tenant_id : work_scope(call->principal);
+	return true;
+}
+
+static bool read_time(const char *text, const char *field, struct wall *time, struct error *error)
+{
+	return !text || timestamp_parse(text, field, time, error);
+}
+
+bool work_window_asked(const struct control_call *call, struct work_window otherwise,
+		       struct work_window *ret_window, struct error *error)
+{
+	struct work_window window = otherwise;
+
+	if (!read_time(call->from, "from", &window.from, error) ||
+	    !read_time(call->to, "to", &window.to, error))
+		return false;
+	if (window.from.ms >= window.to.ms)
+		return error_field(error, "to", "is not after from");
+	*ret_window = window;
+	return true;
+}
+
 /* --- records --- */
 
 void work_new_id(struct store_connection *db, const char *prefix, char out[ID_SIZE])
@@ -394,6 +422,12 @@ bool work_find_done(struct store_connection *db, const struct control_call *call
 	}
 	str_copy(ret_object, ID_SIZE, store_get_text(&rows, 0, 1));
 	return true;
+}
+
+bool work_forget_done(struct store_connection *db, const char *object, struct error *error)
+{
+	return store_exec(db, "DELETE FROM idempotency WHERE object = $1",
+			  STORE_PARAMS(store_text(object)), error);
 }
 
 bool work_remember_done(struct store_connection *db, const struct control_call *call,

@@ -88,6 +88,16 @@ MUST_CHECK bool work_query_int(const char *text, const char *field, int64_t min,
 
 /* The tenant whose rows a list may show, "" for all. */
 const char *work_scope(const struct control_principal *principal);
+/* The same, or the one that `tenantId` names: NOT_FOUND unless the principal reaches it. */
+MUST_CHECK bool work_tenant_asked(const struct control_call *call, const char **ret_tenant,
+				  struct error *error);
+
+/* From `from` on and before `to`, as the query says, else as given here. */
+struct work_window {
+	struct wall from, to;
+};
+MUST_CHECK bool work_window_asked(const struct control_call *call, struct work_window otherwise,
+				  struct work_window *ret_window, struct error *error);
 
 /* --- records --- */
 
@@ -125,6 +135,9 @@ MUST_CHECK bool work_count(struct store_connection *db, const char *counter, int
 MUST_CHECK bool work_find_done(struct store_connection *db, const struct control_call *call,
 			       const char *key, enum access_action action, char ret_object[ID_SIZE],
 			       struct error *error);
+/* The thing is gone: its key may make another. */
+MUST_CHECK bool work_forget_done(struct store_connection *db, const char *object,
+				 struct error *error);
 MUST_CHECK bool work_remember_done(struct store_connection *db, const struct control_call *call,
 				   const char *key, enum access_action action, const char *object,
 				   struct error *error);

@@ -415,7 +415,9 @@ static const struct schema_field AUDIT[] = {
 
 static const struct schema_field PRINCIPAL[] = {
 	{.name = "keyId", SCHEMA_ID, NEEDED, "the key that asks", "key"},
+	{.name = "keyName", SCHEMA_TEXT, NEEDED, "how that key is called", .example = "ci"},
 	FIELD_TENANT,
+	{.name = "tenantName", SCHEMA_TEXT, NEEDED, "how its tenant is called", .example = "acme"},
 	{.name = "role", SCHEMA_CHOICE, NEEDED, "what it may do", ROLES},
 	END,
 };

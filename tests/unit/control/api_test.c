@@ -566,6 +566,84 @@ static void test_events_come_after_what_was_read(void **state)
 		     ERROR_INVALID_INPUT, "after");
 }
 
+static size_t listed(struct world *world, struct control_call call)
+{
+	json_t *answer;
+	struct error error;
+	size_t count;
+
+	call.principal = &world->operator;
+	expect_ok(world_ask(world, control_reservation_list, &call, &answer, &error), &error);
+	count = json_array_size(json_object_get(answer, "items"));
+	json_decref(answer);
+	return count;
+}
+
+static void test_reservations_are_narrowed(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	const char *over, *held, *allocation;
+	const json_t *reservation;
+	struct control_call call = {.principal = &world->operator,
+				    .from = "2027-01-15T09:00:00Z",
+				    .to = "2027-01-15T08:00:00Z"};
+	json_t *answer;
+	struct error error;
+
+	world_ready(world, &node, 2);
+	over = world_text(world_reserve(world, 1), "id");
+	world_call(world, control_reservation_release, over, NULL);
+	database_advance((int64_t)2 * 60 * 60 * 1000);
+	world_heartbeat(world, &node);
+	reservation = world_reserve(world, 1);
+	held = world_text(reservation, "id");
+	allocation = world_text(reservation, "allocations.0.id");
+	world_bind(world, &node, allocation);
+	world_call(world, control_reservation_release, held, NULL);
+	world_reserve(world, 2);
+	assert_int_equal(listed(world, (struct control_call){0}), 3);
+	/* What pods still hold isn't over, though it shows as released. */
+	assert_int_equal(listed(world, (struct control_call){.live = "true"}), 2);
+	assert_int_equal(listed(world, (struct control_call){.live = "false"}), 1);
+	assert_int_equal(listed(world, (struct control_call){.live = "true", .state = "released"}),
+			 1);
+	assert_int_equal(listed(world, (struct control_call){.tenant_id = world->tenant}), 3);
+	assert_int_equal(listed(world, (struct control_call){.tenant_id = world->operator.tenant}),
+			 0);
+	assert_int_equal(listed(world, (struct control_call){.from = "2027-01-15T09:00:00Z"}), 2);
+	assert_int_equal(listed(world, (struct control_call){.to = "2027-01-15T09:00:00Z"}), 1);
+	/* A window that ends before it begins was meant otherwise, whatever is asked. */
+	expect_error(world_ask(world, control_reservation_list, &call, &answer, &error), &error,
+		     ERROR_INVALID_INPUT, "is not after from");
+	expect_error(world_ask(world, control_audit_list, &call, &answer, &error), &error,
+		     ERROR_INVALID_INPUT, "is not after from");
+	call = (struct control_call){.principal = &world->operator, .live = "yes" };
+	expect_error(world_ask(world, control_reservation_list, &call, &answer, &error), &error,
+		     ERROR_INVALID_INPUT, "live");
+}
+
+/* A thing that was deleted makes room for another under its key.
+ * proves: POOL-27 */
+static void test_a_deleted_thing_gives_its_idempotency_key_back(void **state)
+{
+	static const char body[] =
+		"{\"tenantId\":\"%s\",\"maxDevices\":1,\"idempotencyKey\":\"q\"}";
+	struct world *world = *state;
+	const char *first = world_text(
+		world_call(world, control_quota_create, NULL, body, world->tenant), "id");
+	const char *second;
+
+	world_call(world, control_quota_delete, first, NULL);
+	second = world_text(world_call(world, control_quota_create, NULL, body, world->tenant),
+			    "id");
+	assert_string_not_equal(first, second);
+	assert_string_equal(
+		world_text(world_call(world, control_quota_create, NULL, body, world->tenant),
+			   "id"),
+		second);
+}
+
 /* What is an event of no state: a changed end, a new name. Who may not read keys hears of none. */
 static void test_each_change_is_an_event(void **state)
 {
@@ -654,6 +732,8 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_each_change_is_an_audit_row_and_no_refusal),
 		WORLD_TEST(test_events_come_after_what_was_read),
 		WORLD_TEST(test_each_change_is_an_event),
+		WORLD_TEST(test_reservations_are_narrowed),
+		WORLD_TEST(test_a_deleted_thing_gives_its_idempotency_key_back),
 		WORLD_TEST(test_what_is_tried_changes_nothing),
 	};
 

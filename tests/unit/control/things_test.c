@@ -457,8 +457,8 @@ static const char *some_id(struct world *world, const char *prefix)
 	if (str_equal(prefix, "key"))
 		return world_text(world_call(world, control_key_create, NULL,
 					     "{\"tenantId\":\"%s\",\"role\":\"viewer\",\"name\":"
-					     "\"k\"}",
-					     world->tenant),
+					     "\"k%d\"}",
+					     world->tenant, number++),
 				  "id");
 	if (str_equal(prefix, "quo"))
 		return world_text(world_call(world, control_quota_create, NULL,
