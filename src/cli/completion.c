@@ -184,7 +184,8 @@ static void offer_live(struct request *request, enum noun_kind kind, bool change
 		return;
 	cli->api = api_create(&cli->context);
 	api_set_timeout(cli->api, LIVE_TIMEOUT_MS);
-	if (!api_list_some(cli->api, noun_get(kind)->path, NULL, LIVE_MOST, &items, &more,
+	const char *query = changes && kind == NOUN_RESERVATION ? "live=true" : NULL;
+	if (!api_list_some(cli->api, noun_get(kind)->path, query, LIVE_MOST, &items, &more,
 			   &ignored))
 		return;
 	json_array_foreach(items, index, item)

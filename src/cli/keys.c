@@ -63,7 +63,7 @@ static bool whoami(struct cli *cli, struct error *error)
 	if (!api_call(cli->api, "GET", "/v1/whoami", NULL, &answer, error))
 		return false;
 	if (!output_raw(cli, answer))
-		page_of_principal(cli, answer);
+		page_of_principal(answer);
 	return true;
 }
 

@@ -150,7 +150,14 @@ static bool retire(struct cli *cli, struct error *error)
 		id, booked_devices(node));
 	if (lost)
 		tree_set(body, "lost", json_true());
-	return verb_confirm(cli, question, error) && act(cli, id, "retire", body, error);
+	if (!verb_confirm(cli, question, error))
+		return false;
+	if (act(cli, id, "retire", body, error))
+		return true;
+	if (error->code == ERROR_INVALID_STATE && !lost) /* the API's own speaks of a body */
+		error_hint(error, "Release what is booked there first, or say --lost when the "
+				  "machine is gone and will not answer again.");
+	return false;
 }
 
 static const struct option LIST_OPTIONS[] = {

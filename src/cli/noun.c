@@ -243,7 +243,8 @@ void noun_note_simulated(struct cli *cli, json_t *nodes)
 		output_note("so are those of %zu more nodes", count - NODES_NOTED);
 }
 
-bool noun_list(struct cli *cli, enum noun_kind kind, const char *query, struct error *error)
+bool noun_list(struct cli *cli, enum noun_kind kind, const char *query, const char *which,
+	       struct error *error)
 {
 	const struct noun *noun = noun_get(kind);
 	CLEANUP(tree) json_t *items = NULL;
@@ -258,7 +259,10 @@ bool noun_list(struct cli *cli, enum noun_kind kind, const char *query, struct e
 	if (output_raw_list(cli, items))
 		return true;
 	if (json_array_size(items) == 0) {
-		output_note("no %s%s; make one: %s", noun->plural, query ? " of this kind" : " yet",
+		output_note("no %s %s; make one: %s", noun->plural,
+			    which   ? which
+			    : query ? "of this kind"
+				    : "yet",
 			    noun->make);
 		return true;
 	}

@@ -31,17 +31,20 @@ static void add_conditions(struct cli *cli, struct page *page, const json_t *con
 	}
 }
 
-static void add_name(struct cli *cli, struct page *page, enum noun_kind kind, const char *label,
-		     const json_t *item, const char *key)
+static void add_named(struct page *page, const char *label, const char *name, const char *id)
 {
-	struct noun_view view = {.cli = cli};
-	const char *id = view_text(item, key), *name = noun_view_name(&view, kind, item, key);
-
 	if (id && name && !str_equal(id, name))
 		page_linef(page, label, "%s (%s)", name, id);
 	else
 		page_line(page, label, id);
-	noun_view_deinit(&view);
+}
+
+static void add_name(struct cli *cli, struct page *page, enum noun_kind kind, const char *label,
+		     const json_t *item, const char *key)
+{
+	CLEANUP(noun_view) struct noun_view view = {.cli = cli};
+
+	add_named(page, label, noun_view_name(&view, kind, item, key), view_text(item, key));
 }
 
 /* --- a reservation --- */
@@ -190,12 +193,12 @@ void page_of_reservation(struct cli *cli, const json_t *item)
 
 /* --- whoever asks --- */
 
-void page_of_principal(struct cli *cli, const json_t *item)
+void page_of_principal(const json_t *item)
 {
 	CLEANUP(page) struct page page = {0};
 
-	add_name(cli, &page, NOUN_KEY, "key", item, "keyId");
-	add_name(cli, &page, NOUN_TENANT, "tenant", item, "tenantId");
+	add_named(&page, "key", view_text(item, "keyName"), view_text(item, "keyId"));
+	add_named(&page, "tenant", view_text(item, "tenantName"), view_text(item, "tenantId"));
 	page_line(&page, "role", view_text(item, "role"));
 	print(&page, 0);
 }

@@ -2,10 +2,27 @@
 #include "cli/booking.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/period.h"
 #include "cli/verb.h"
 #include "cli/view.h"
 #include "cli/wait.h"
 #include "cli/when.h"
+
+/* Whoever doesn't ask for others sees what isn't over. */
+static bool list(struct cli *cli, struct error *error)
+{
+	static const char *const ASK_FOR_OTHERS[] = {"all", "state-is", "from", "to"};
+	CLEANUP(buf) struct buf query = {0};
+	bool live = true;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ASK_FOR_OTHERS); i++)
+		live = live && !options_given(cli->options, ASK_FOR_OTHERS[i]);
+	if (live)
+		api_query_add(&query, "live", "true");
+	return verb_query(cli, &query, error) && period_query(cli, &query, error) &&
+	       noun_list(cli, NOUN_RESERVATION, query.length ? buf_text(&query) : NULL,
+			 live ? "now (--all lists what is over, too)" : NULL, error);
+}
 
 static bool cancel_one(struct cli *cli, const char *id, struct error *error)
 {
@@ -181,7 +198,12 @@ static const char *const STATES[] = {"pending", "placed",    "active",  "release
 
 static const struct option LIST_OPTIONS[] = {
 	{"state-is", 's', OPTION_TEXT, "STATE", "only those in this state", 0, 0, STATES},
+	{"all", 'a', OPTION_FLAG, NULL, "also what is over", 0, 0, NULL},
 	{"pool", 0, OPTION_TEXT, "POOL", "only those in this pool", 0, 0, NULL},
+	{"tenant", 0, OPTION_TEXT, "TENANT", "only this tenant's", 0, 0, NULL},
+	{"from", 0, OPTION_TEXT, "TIME", "only those made from then on: RFC 3339, or 7d for ago", 0,
+	 0, NULL},
+	{"to", 0, OPTION_TEXT, "TIME", "only those made before then", 0, 0, NULL},
 	{0},
 };
 
@@ -202,7 +224,11 @@ static const struct option MOVE_OPTIONS[] = {
 };
 
 static const struct verb_field LIST_FIELDS[] = {
-	FIELD_TEXT("state", "state-is"), FIELD_ID("poolId", "pool", NOUN_POOL), {0}};
+	FIELD_TEXT("state", "state-is"),
+	FIELD_ID("poolId", "pool", NOUN_POOL),
+	FIELD_ID("tenantId", "tenant", NOUN_TENANT),
+	{0},
+};
 
 #define RELEASE_ROW                                                                                \
 	.summary = "give booked GPUs back", .operands = "ID...", .min_operands = 1,                \
@@ -223,12 +249,16 @@ const struct command RESERVATION_COMMANDS[] = {
 	{
 		RESERVATIONS,
 		.verb = "list",
-		.summary = "list what is booked",
+		.summary = "list what is booked, and what waits",
 		.flags = COMMAND_DEFAULT | COMMAND_DAILY | COMMAND_API | COMMAND_OUTPUT,
 		.options = LIST_OPTIONS,
-		.example = "better-compute reservations --state-is active\n",
+		.more = "What is over is listed with --all, --state-is, --from or --to; what pods "
+			"still hold, always.",
+		.example = "better-compute reservations --state-is active\n"
+			   "better-compute reservations --all --from 7d\n",
 		.fields = LIST_FIELDS,
-		.run = verb_list,
+		.check = period_check,
+		.run = list,
 	},
 	{
 		RESERVATIONS,

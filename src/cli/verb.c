@@ -66,7 +66,8 @@ bool verb_list(struct cli *cli, struct error *error)
 	CLEANUP(buf) struct buf query = {0};
 
 	return verb_query(cli, &query, error) &&
-	       noun_list(cli, cli->command->names, query.length ? buf_text(&query) : NULL, error);
+	       noun_list(cli, cli->command->names, query.length ? buf_text(&query) : NULL, NULL,
+			 error);
 }
 
 bool verb_show(struct cli *cli, struct error *error)
