@@ -686,14 +686,15 @@ static void take(const struct placement_request *request, const struct fit *fits
 	}
 }
 
+/* Which nodes stand together may change; how many there are is what counts. */
 static bool is_never(const struct placement_request *request, const struct placement_node *nodes,
-		     size_t nodes_count)
+		     size_t nodes_count, size_t wanted)
 {
-	for (size_t i = 0; i < nodes_count; i++) {
-		if (could_ever(request, &nodes[i]))
-			return false;
-	}
-	return nodes_count > 0;
+	size_t could = 0;
+
+	for (size_t i = 0; i < nodes_count && could < wanted; i++)
+		could += could_ever(request, &nodes[i]);
+	return nodes_count > 0 && could < wanted;
 }
 
 void placement_decide(const struct placement_request *request, const struct placement_node *nodes,
@@ -725,7 +726,7 @@ void placement_decide(const struct placement_request *request, const struct plac
 		/* What fits, but not in company. */
 		for (size_t i = 0; i < fits.count; i++)
 			count_reason(answer, refuse("TooFewNodes", -1));
-		answer->never = is_never(request, nodes, nodes_count);
+		answer->never = is_never(request, nodes, nodes_count, wanted);
 	}
 	vec_deinit(&fits);
 	if (nodes_count == 0)
