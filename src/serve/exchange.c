@@ -499,6 +499,17 @@ static enum MHD_Result take_body(struct exchange *exchange, const char *data, si
 	return MHD_YES;
 }
 
+/* It needs no key and no database, but it is long: each counts as a guess would. */
+static bool may_read_document(struct exchange *exchange, int64_t *ret_wait_ms)
+{
+	struct exchanges *common = exchange->common;
+
+	if (!may_ask(exchange, ret_wait_ms))
+		return false;
+	callers_note(common->callers, &exchange->caller, CALLERS_REFUSED, loop_now(common->loop));
+	return true;
+}
+
 /* It is complete. */
 static enum MHD_Result ask(struct exchange *exchange)
 {
@@ -508,6 +519,8 @@ static enum MHD_Result ask(struct exchange *exchange)
 
 	job->request.body = job->body.data;
 	job->request.body_length = job->body.length;
+	if (path_is(job, "/v1/openapi.json") && !may_read_document(exchange, &wait_ms))
+		return refuse_often(exchange, wait_ms);
 	if (router_answer_early(common->router, &job->request, &exchange->response))
 		return send_answer(exchange);
 	if (!may_ask(exchange, &wait_ms))

@@ -458,6 +458,7 @@ static void test_guesses(void **state)
 		client_deinit(&client);
 	}
 	assert_int_equal(refused, 2); /* after two guesses: the third's two calls */
+	CHECK(world, "GET /v1/openapi.json HTTP/1.1\r\n" HOST END, "HTTP/1.1 429");
 	CHECK(world, "GET /healthz HTTP/1.1\r\n" HOST END, "200");
 }
 
