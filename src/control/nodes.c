@@ -18,13 +18,15 @@ bool node_load(struct store_connection *db, const char *id, struct node *ret_nod
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	struct node node = {0};
 
-	if (!store_query(db,
-			 "SELECT n.id, n.pool, p.tenant, n.trust, n.state, n.machine_key, "
-			 "n.capabilities, n.spec_generation, n.sent_generation, "
-			 "n.stored_generation, n.hello_sequence, n.acknowledged, n.has_inventory, "
-			 "n.has_conditions FROM nodes n JOIN pools p ON p.id = n.pool "
-			 "WHERE n.id = $1",
-			 STORE_PARAMS(store_text(id)), &rows, error))
+	if (!store_query(
+		    db,
+		    "SELECT n.id, n.pool, p.tenant, n.trust, n.state, n.machine_key, "
+		    "n.capabilities, n.spec_generation, n.sent_generation, "
+		    "n.stored_generation, n.hello_sequence, n.acknowledged, n.has_inventory, "
+		    "n.has_conditions, s.epoch, s.connected, s.seen_ms FROM nodes n JOIN pools "
+		    "p ON p.id = n.pool LEFT JOIN node_streams s ON s.node = n.id WHERE n.id "
+		    "= $1",
+		    STORE_PARAMS(store_text(id)), &rows, error))
 		return false;
 	*ret_found = rows.count == 1;
 	if (rows.count == 0)
@@ -44,6 +46,9 @@ bool node_load(struct store_connection *db, const char *id, struct node *ret_nod
 	node.acknowledged = store_get_int(&rows, 0, 11);
 	node.has_inventory = store_get_int(&rows, 0, 12) != 0;
 	node.has_conditions = store_get_int(&rows, 0, 13) != 0;
+	node.epoch = store_get_int(&rows, 0, 14);
+	node.connected = store_get_int(&rows, 0, 15) != 0;
+	node.seen_ms = store_get_int(&rows, 0, 16);
 	node_deinit(ret_node);
 	*ret_node = node;
 	return true;
