@@ -14,7 +14,7 @@
 #define ALLOCATION_COLUMNS                                                                         \
 	"a.id, a.node, a.state, a.vcpus, a.memory_bytes, a.bound_ms, a.releasing_ms, "             \
 	"a.released_ms, a.lost_reason, a.lost_ms, s.connected, s.seen_ms, c.since_ms, "            \
-	"a.end_reason"
+	"a.end_reason, u.since_ms"
 
 static bool load_allocations(struct store_connection *db, const char *reservation,
 			     struct store_rows *rows, struct error *error)
@@ -23,7 +23,8 @@ static bool load_allocations(struct store_connection *db, const char *reservatio
 			   "SELECT " ALLOCATION_COLUMNS " FROM allocations a "
 			   "LEFT JOIN node_streams s ON s.node = a.node "
 			   "LEFT JOIN node_conditions c ON c.node = a.node AND c.type = "
-			   "'ForeignGpuExposure' WHERE a.reservation = $1 "
+			   "'ForeignGpuExposure' LEFT JOIN node_conditions u ON u.node = a.node "
+			   "AND u.type = 'PodResourcesUnavailable' WHERE a.reservation = $1 "
 			   /* The one that counts is last, though made in the same moment. */
 			   "ORDER BY CASE WHEN a.state = 'failed' THEN 0 ELSE 1 END, "
 			   "a.created_ms, a.id",
@@ -102,6 +103,8 @@ static struct degraded_allocation judge_allocation(const struct store_rows *rows
 		.releasing_since_ms = store_get_int(rows, row, 6),
 		.lost_reason = store_get_text(rows, row, 8),
 		.lost_since_ms = store_get_int(rows, row, 9),
+		.unconfirmed = !store_is_null(rows, row, 14),
+		.unconfirmed_since_ms = store_get_int(rows, row, 14),
 		.foreign_exposure = !store_is_null(rows, row, 12),
 		.foreign_since_ms = store_get_int(rows, row, 12),
 		.unreachable = !connected || now_ms - seen_ms >= NODE_UNREACHABLE_MS,

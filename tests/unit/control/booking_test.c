@@ -385,6 +385,8 @@ static void test_a_running_reservation_is_woken(void **state)
 	struct world_node node;
 	struct control_condition exposed = {"ForeignGpuExposure", "OtherGpuPath", "x", {1}};
 	struct control_condition other = {"HostUnsupported", "HostManagedExternally", "x", {1}};
+	struct control_condition silent = {
+		"PodResourcesUnavailable", "PodResourcesFailing", "x", {1}};
 	static const char type[] = "reservation.condition.changed";
 	const char *id, *allocation, *waiting;
 	const json_t *reservation;
@@ -412,6 +414,15 @@ static void test_a_running_reservation_is_woken(void **state)
 	node.unhealthy = 0;
 	world_inventory(world, &node);
 	assert_int_equal(world_count_events(world, type, id), 6);
+	/* No kubelet says that pods have it. */
+	world_conditions(world, &node, &silent, 1);
+	reservation = world_reservation(world, id);
+	assert_string_equal(world_text(reservation, "state"), "active");
+	assert_string_equal(world_text(reservation, "conditions.0.type"), "Unconfirmed");
+	assert_int_equal(world_count_events(world, type, id), 7);
+	world_conditions(world, &node, NULL, 0);
+	assert_false(world_has(world_reservation(world, id), "conditions.0"));
+	assert_int_equal(world_count_events(world, type, id), 8);
 	assert_int_equal(world_count_events(world, type, waiting), 0);
 }
 
