@@ -15,6 +15,8 @@ static const char BY_TIME[] = COLUMNS "$2 = '' AND $3 = '' AND " NARROWED;
 
 static json_t *row_answer(const struct store_rows *rows, size_t row)
 {
+	CLEANUP(json_ref) json_t *detail = work_parse(store_get_text(rows, row, 9));
+	json_t *address;
 	json_t *answer = json_pack(
 		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id", work_text_of(rows, row, 0), "at",
 		work_time(store_get_int(rows, row, 1)), "requestId", work_text_of(rows, row, 2),
@@ -25,8 +27,12 @@ static json_t *row_answer(const struct store_rows *rows, size_t row)
 		json_object_set_new(answer, "before", work_text_of(rows, row, 7));
 	if (!store_is_null(rows, row, 8))
 		json_object_set_new(answer, "after", work_text_of(rows, row, 8));
-	if (!str_equal(store_get_text(rows, row, 9), "{}"))
-		json_object_set_new(answer, "detail", work_parse(store_get_text(rows, row, 9)));
+	address = json_object_get(detail, WORK_AUDIT_ADDRESS);
+	if (address)
+		json_object_set(answer, "address", address);
+	json_object_del(detail, WORK_AUDIT_ADDRESS);
+	if (json_object_size(detail) > 0)
+		json_object_set(answer, "detail", detail);
 	return answer;
 }
 

@@ -295,14 +295,21 @@ static bool publish(struct store_connection *db, enum access_action action, cons
 			  json_pack("{s:s}", "action", access_action_name(action)), error);
 }
 
+/* `detail` may be NULL, else is taken over. */
 static bool insert_audit(struct store_connection *db, const struct control_principal *principal,
 			 enum access_action action, const char *tenant, const char *object,
-			 const char *detail, const json_t *before, const json_t *after,
+			 json_t *detail, const json_t *before, const json_t *after,
 			 struct error *error)
 {
+	CLEANUP(json_ref) json_t *kept = detail ? detail : json_object();
+	CLEANUP(free) char *text = NULL;
 	char id[ID_SIZE], before_hash[AUDIT_HASH_SIZE], after_hash[AUDIT_HASH_SIZE];
 
 	work_new_id(db, "aud", id);
+	if (principal->address[0] != '\0')
+		json_object_set_new(kept, WORK_AUDIT_ADDRESS, json_string(principal->address));
+	text = json_dumps(kept, JSON_COMPACT);
+	assert(text);
 	return store_exec(db,
 			  "INSERT INTO audit (id, at_ms, request, api_key, tenant, action, object, "
 			  "detail, before_hash, after_hash) "
@@ -310,7 +317,7 @@ static bool insert_audit(struct store_connection *db, const struct control_princ
 			  STORE_PARAMS(store_text(id), store_int(store_now(db).ms),
 				       store_text(principal->request), store_text(principal->key),
 				       store_text(tenant), store_text(access_action_name(action)),
-				       store_text(object), store_text(detail),
+				       store_text(object), store_text(text),
 				       store_text(hash_thing(before, before_hash)),
 				       store_text(hash_thing(after, after_hash))),
 			  error) &&
@@ -321,18 +328,14 @@ bool work_audit(struct store_connection *db, const struct control_principal *pri
 		enum access_action action, const char *tenant, const char *object, json_t *detail,
 		struct error *error)
 {
-	CLEANUP(free) char *text = detail ? json_dumps(detail, JSON_COMPACT) : mem_strdup("{}");
-
-	json_decref(detail);
-	assert(text);
-	return insert_audit(db, principal, action, tenant, object, text, NULL, NULL, error);
+	return insert_audit(db, principal, action, tenant, object, detail, NULL, NULL, error);
 }
 
 bool work_audit_change(struct store_connection *db, const struct control_principal *principal,
 		       enum access_action action, const char *tenant, const char *object,
 		       const json_t *before, const json_t *after, struct error *error)
 {
-	return insert_audit(db, principal, action, tenant, object, "{}", before, after, error);
+	return insert_audit(db, principal, action, tenant, object, NULL, before, after, error);
 }
 
 bool work_audit_hashes(struct store_connection *db, const struct control_principal *principal,

@@ -103,6 +103,9 @@ MUST_CHECK bool work_window_asked(const struct control_call *call, struct work_w
 
 void work_new_id(struct store_connection *db, const char *prefix, char out[ID_SIZE]);
 
+/* Of an audit's details: where the call came from. */
+#define WORK_AUDIT_ADDRESS "address"
+
 /* Who did what to which object; `detail` may be NULL, else is taken over. Publishes the event of the
  * action. */
 MUST_CHECK bool work_audit(struct store_connection *db, const struct control_principal *principal,

@@ -40,6 +40,7 @@ struct exchange {
 	struct job *job;
 	struct response response; /* to be sent */
 	int64_t began_us;
+	struct address from; /* who calls */
 	bool too_large;
 	bool waits, answered;  /* for a worker; there is something to send */
 	int64_t answer_ms;     /* may pass */
@@ -181,9 +182,8 @@ static bool is_from_here(const struct exchange *exchange)
 static bool may_ask(struct exchange *exchange, int64_t *ret_wait_ms)
 {
 	struct exchanges *common = exchange->common;
-	const struct address address = caller_address(exchange);
 
-	return callers_may(common->callers, exchange->job->authorization, &address,
+	return callers_may(common->callers, exchange->job->authorization, &exchange->from,
 			   loop_now(common->loop), &exchange->caller, ret_wait_ms);
 }
 
@@ -473,6 +473,8 @@ static struct exchange *begin(struct exchanges *common, struct MHD_Connection *c
 	exchange->peer = peer_of(connection);
 	exchange->peer->exchange = exchange;
 	exchange->job = job_create(exchange, method);
+	exchange->from = caller_address(exchange);
+	address_text(&exchange->from, exchange->job->request.address);
 	exchange->job->request.loopback = is_from_here(exchange);
 	exchange->began_us = clock_us();
 	return exchange;

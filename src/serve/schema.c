@@ -399,6 +399,7 @@ static const struct schema_field AUDIT[] = {
 	FIELD_ID("aud"),
 	{.name = "at", SCHEMA_TIME, NEEDED, "when it was changed"},
 	{.name = "requestId", SCHEMA_TEXT, NEEDED, "the request, as in its X-Request-Id", .example = "req_01jd4z5x9f0123456789abcdef"},
+	{.name = "address", SCHEMA_TEXT, 0, "where it was asked from, as far as trusted proxies say", .example = "192.0.2.7"},
 	{.name = "keyId", SCHEMA_TEXT, NEEDED, "the key that asked", .example = "key_01jd4z5x9f0123456789abcdef"},
 	{.name = "tenantId", SCHEMA_ID, NEEDED, "whose thing it is", "ten"},
 	{.name = "action", SCHEMA_TEXT, NEEDED, "what was done", .example = "compute:pools:patch"},

@@ -16,11 +16,14 @@ enum control_role {
 };
 const char *control_role_name(enum control_role role); /* "viewer" ... */
 
+#define ACCESS_ADDRESS_SIZE 46 /* numeric, IPv4 or IPv6 */
+
 struct control_principal {
 	char key[ID_SIZE];    /* key_... */
 	char tenant[ID_SIZE]; /* ten_... */
 	enum control_role role;
-	char request[ID_SIZE]; /* the request's id, for the audit; "" if none */
+	char request[ID_SIZE];             /* the request's id, for the audit; "" if none */
+	char address[ACCESS_ADDRESS_SIZE]; /* where it came from, likewise */
 };
 
 enum access_action {

@@ -396,6 +396,25 @@ static void test_audit_is_narrowed_paged_and_forgotten(void **state)
 	assert_int_equal(count(audit(world, (struct control_call){.limit = "1"})), 0);
 }
 
+/* proves: ADM-4 */
+static void test_audit_tells_where_it_was_asked_from(void **state)
+{
+	struct world *world = *state;
+	json_t *rows;
+
+	world_call(world, control_site_patch, world->site, "{\"name\":\"a\"}");
+	rows = audit(world, (struct control_call){.object = world->site, .limit = "1"});
+	assert_false(world_has(rows, "items.0.address"));
+	json_decref(rows);
+	database_advance(1);
+	str_copy(world->operator.address, sizeof world->operator.address, "192.0.2.7");
+	world_call(world, control_site_patch, world->site, "{\"name\":\"b\"}");
+	rows = audit(world, (struct control_call){.object = world->site, .limit = "1"});
+	assert_string_equal(world_text(rows, "items.0.address"), "192.0.2.7");
+	assert_false(world_has(rows, "items.0.detail"));
+	json_decref(rows);
+}
+
 /* --- events --- */
 
 static int64_t first_event(struct world *world, int64_t *ret_next)
@@ -549,6 +568,7 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_audit_tells_who_changed_what),
 		WORLD_TEST(test_each_change_leaves_hashes),
 		WORLD_TEST(test_audit_is_narrowed_paged_and_forgotten),
+		WORLD_TEST(test_audit_tells_where_it_was_asked_from),
 		WORLD_TEST(test_events_are_kept_seven_days),
 		WORLD_TEST(test_bodies_are_read_as_the_document_says),
 	};
