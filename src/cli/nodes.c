@@ -63,6 +63,14 @@ static bool label(struct cli *cli, struct error *error)
 	return read_labels(cli->options, labels, error) && verb_patch(cli, body, "", error);
 }
 
+static bool spot(struct cli *cli, struct error *error)
+{
+	CLEANUP(tree) json_t *body = json_object();
+
+	tree_set(body, "spot", json_boolean(!options_given(cli->options, "off")));
+	return verb_patch(cli, body, "", error);
+}
+
 static size_t booked_devices(const json_t *node)
 {
 	size_t index, count = 0;
@@ -177,6 +185,11 @@ static const struct option RETIRE_OPTIONS[] = {
 
 static const struct verb_field LIST_FIELDS[] = {FIELD_ID("poolId", "pool", NOUN_POOL), {0}};
 
+static const struct option SPOT_OPTIONS[] = {
+	{"off", 0, OPTION_FLAG, NULL, "it stays: it takes every reservation again", 0, 0, NULL},
+	{0},
+};
+
 #define NODES .noun = "nodes", .names = NOUN_NODE
 
 const struct command NODE_COMMANDS[] = {
@@ -210,6 +223,16 @@ const struct command NODE_COMMANDS[] = {
 		.example =
 			"better-compute nodes label gpu-node-07 bc.dev/topology.rack=r12 team-\n",
 		.run = label,
+	},
+	{
+		NODES,
+		VERB_CHANGES("spot", "NODE"),
+		.summary = "say that a machine may be taken away",
+		.options = SPOT_OPTIONS,
+		.more = "It then takes only reservations that were made with --spot; what is "
+			"booked there goes on.",
+		.example = "better-compute nodes spot gpu-node-07 --dry-run\n",
+		.run = spot,
 	},
 	{
 		NODES,

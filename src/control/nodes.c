@@ -105,12 +105,22 @@ static bool add_labels(struct store_connection *db, const char *node, json_t *an
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	json_t *labels = json_object_get(answer, "labels");
+	bool spot = false;
 
-	if (!store_query(db, "SELECT name, value FROM node_labels WHERE node = $1 ORDER BY name",
+	if (!store_query(db,
+			 "SELECT name, value, system FROM node_labels WHERE node = $1 ORDER BY "
+			 "name",
 			 STORE_PARAMS(store_text(node)), &rows, error))
 		return false;
-	for (size_t i = 0; i < rows.count; i++)
-		json_object_set_new(labels, store_get_text(&rows, i, 0), work_text_of(&rows, i, 1));
+	for (size_t i = 0; i < rows.count; i++) {
+		const char *name = store_get_text(&rows, i, 0);
+
+		json_object_set_new(labels, name, work_text_of(&rows, i, 1));
+		spot = spot ||
+		       (str_equal(name, NODE_LABEL_CAPACITY) && store_get_int(&rows, i, 2) != 0 &&
+			str_equal(store_get_text(&rows, i, 1), "spot"));
+	}
+	json_object_set_new(answer, "spot", json_boolean(spot));
 	return true;
 }
 

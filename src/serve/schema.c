@@ -214,6 +214,7 @@ static const struct schema_field NODE[] = {
 	{.name = "lastSeenAt", SCHEMA_TIME, 0, "when it was last heard of"},
 	{.name = "bcdVersion", SCHEMA_TEXT, 0, "the version of its bcd", .example = "0.1.0"},
 	{.name = "labels", SCHEMA_LABELS, NEEDED, "what its bcd can do, and what operators say of it"},
+	{.name = "spot", SCHEMA_BOOL, NEEDED, "it may be taken away, and takes only reservations that are spot"},
 	{.name = "simulated", SCHEMA_BOOL, NEEDED, "its GPUs are simulated"},
 	{.name = "simulatedReason", SCHEMA_TEXT, 0, "why", .example = "scenario"},
 	{.name = "specGeneration", SCHEMA_INT, NEEDED, "of what it is to have", .example = "7"},

@@ -171,6 +171,7 @@ static void test_operators_say_that_a_node_is_spot(void **state)
 	assert_string_equal(
 		json_string_value(json_object_get(json_object_get(answer, "labels"), label)),
 		"spot");
+	assert_true(world_int(answer, "spot"));
 	assert_string_equal(world_text(world_reserve(world, 1), "state"), "denied");
 	world_refused(world, control_node_patch, node.id, ERROR_INVALID_INPUT, "bc.dev",
 		      "{\"labels\":{\"bc.dev/capacity\":null}}");
@@ -179,6 +180,7 @@ static void test_operators_say_that_a_node_is_spot(void **state)
 	answer = world_call(world, control_node_patch, node.id,
 			    "{\"spot\":false,\"labels\":{\"tier\":\"a\"}}");
 	assert_null(json_object_get(json_object_get(answer, "labels"), label));
+	assert_false(world_int(answer, "spot"));
 	assert_string_equal(
 		json_string_value(json_object_get(json_object_get(answer, "labels"), "tier")), "a");
 	assert_string_equal(world_text(world_reserve(world, 1), "state"), "placed");
