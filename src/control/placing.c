@@ -4,8 +4,12 @@
 #include "control/quotas.h"
 #include "control/room.h"
 
+#include <stdio.h>
+
 /* So many gangs of a pool are planned for; who waits behind more waits for them anyway. */
 #define MAX_PLANNED 32
+
+#define TOO_FEW "TooFewNodes"
 
 /* --- a reservation's request, from its row --- */
 
@@ -238,12 +242,39 @@ bool placing_choose(struct store_connection *db, const struct pool *pool,
 	return true;
 }
 
+/* A gang of more nodes than the pool has for it: no wait helps, whatever holds them now. */
+static bool is_too_large(const struct placement_answer *answer)
+{
+	return answer->never && answer->could > 0;
+}
+
+/* Counts the nodes that would do now, as the reason it stands for does. */
+static void add_too_large(const struct placement_answer *answer, json_t *reasons)
+{
+	char message[128];
+	int nodes = 0;
+
+	for (size_t i = 0; i < answer->reasons_count; i++) {
+		if (str_equal(answer->reasons[i].reason, TOO_FEW))
+			nodes = answer->reasons[i].nodes;
+	}
+	snprintf(message, sizeof message,
+		 "the gang takes %zu nodes, and only %zu of the pool could ever take a part",
+		 answer->wanted, answer->could);
+	json_array_append_new(reasons, json_pack("{s:s, s:i, s:s}", "reason", TOO_FEW, "nodes",
+						 nodes, "message", message));
+}
+
 json_t *placing_reasons(const struct placement_answer *answer)
 {
 	json_t *reasons = json_array();
 
+	if (is_too_large(answer))
+		add_too_large(answer, reasons);
 	for (size_t i = 0; i < answer->reasons_count; i++) {
 		const struct placement_reason *reason = &answer->reasons[i];
+		if (is_too_large(answer) && str_equal(reason->reason, TOO_FEW))
+			continue;
 		json_t *row =
 			json_pack("{s:s, s:i}", "reason", reason->reason, "nodes", reason->nodes);
 

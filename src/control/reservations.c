@@ -460,10 +460,11 @@ static bool reservation_cancel(struct store_connection *db, const struct control
 	if (str_equal(state, "cancelled"))
 		return reservation_answer(db, call, call->id, ret_answer, error);
 	if (!str_equal(state, "pending")) {
+		bool placed = str_equal(state, "placed") || str_equal(state, "active");
 		error_set(error, ERROR_INVALID_STATE,
 			  "reservation '%s' is %s; only a pending one can be cancelled", call->id,
 			  str_equal(state, "releasing") ? "released" : state);
-		return error_hint(error, "Release it instead.");
+		return placed ? error_hint(error, "Release it instead.") : false;
 	}
 	return reservation_step(db, call->id, RESERVATION_ON_CANCELLED, "CancelRequested", error) &&
 	       work_audit(db, call->principal, action, store_get_text(&rows, 0, 1), call->id, NULL,

@@ -687,14 +687,17 @@ static void take(const struct placement_request *request, const struct fit *fits
 }
 
 /* Which nodes stand together may change; how many there are is what counts. */
-static bool is_never(const struct placement_request *request, const struct placement_node *nodes,
-		     size_t nodes_count, size_t wanted)
+static void look_further(const struct placement_request *request,
+			 const struct placement_node *nodes, size_t nodes_count, size_t wanted,
+			 struct placement_answer *answer)
 {
 	size_t could = 0;
 
 	for (size_t i = 0; i < nodes_count && could < wanted; i++)
 		could += could_ever(request, &nodes[i]);
-	return nodes_count > 0 && could < wanted;
+	answer->never = nodes_count > 0 && could < wanted;
+	answer->wanted = wanted;
+	answer->could = could;
 }
 
 void placement_decide(const struct placement_request *request, const struct placement_node *nodes,
@@ -726,7 +729,7 @@ void placement_decide(const struct placement_request *request, const struct plac
 		/* What fits, but not in company. */
 		for (size_t i = 0; i < fits.count; i++)
 			count_reason(answer, refuse("TooFewNodes", -1));
-		answer->never = is_never(request, nodes, nodes_count, wanted);
+		look_further(request, nodes, nodes_count, wanted, answer);
 	}
 	vec_deinit(&fits);
 	if (nodes_count == 0)

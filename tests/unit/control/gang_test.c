@@ -387,6 +387,9 @@ static void test_a_gang_that_is_too_large_is_denied(void **state)
 	gang = reserve_gang(world, 3, 1, "1h", "");
 	assert_string_equal(world_text(gang, "state"), "denied");
 	assert_string_equal(world_text(gang, "stateReason"), "NoNodeCould");
+	assert_string_equal(
+		world_text(json_array_get(json_object_get(gang, "reasons"), 0), "message"),
+		"the gang takes 3 nodes, and only 2 of the pool could ever take a part");
 	assert_string_equal(world_text(reserve_gang(world, 2, 2, "1h", ""), "state"), "pending");
 	assert_string_equal(
 		world_text(reserve_gang(world, 2, 1, "1h", ",\"topology\":{\"same\":\"rack\"}"),
