@@ -154,7 +154,7 @@ const struct command PKI_COMMANDS[] = {
 		.noun = "pki",
 		.verb = "init",
 		.summary = "make the control plane's own keys",
-		.flags = COMMAND_OUTPUT,
+		.flags = COMMAND_ANSWER,
 		.options = OPTIONS,
 		.more = "Makes DIR/pki whole or not at all; one that is there is never touched. "
 			"Replicas share one such folder's content.",
@@ -165,7 +165,7 @@ const struct command PKI_COMMANDS[] = {
 		.noun = "pki",
 		.verb = "show",
 		.summary = "show the pins that nodes are configured with",
-		.flags = COMMAND_DEFAULT | COMMAND_OUTPUT,
+		.flags = COMMAND_DEFAULT | COMMAND_ANSWER,
 		.options = OPTIONS,
 		.more = "The names are those of bcd's config.toml: ca_pins in [gateway], the "
 			"others in "
@@ -179,7 +179,7 @@ const struct command PKI_COMMANDS[] = {
 		.summary = "change the control plane's keys without losing a node",
 		.operands = "begin|finish|cancel",
 		.max_operands = 1,
-		.flags = COMMAND_OUTPUT,
+		.flags = COMMAND_ANSWER,
 		.options = ROTATE_OPTIONS,
 		.more = "begin makes the next keys: from then on nodes are let in by old pins and "
 			"by new ones. Give every node both pins, as 'pki show' prints them. "

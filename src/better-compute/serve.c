@@ -87,6 +87,13 @@ static bool keep_key(const char *path, const char *key, struct error *error)
 	return durable_replace(path, line.data, line.length, 0600, error);
 }
 
+static bool key_exists(const char *path, struct error *error)
+{
+	error_set(error, ERROR_CONFLICT, "'%s' exists", path);
+	return error_hint(error, "If an earlier --init made it, it holds the operator key. Else "
+				 "name another file: --key-out FILE");
+}
+
 /* The key is shown once, so the file it goes to is there before the key is made. */
 static bool init(const struct cli *cli, const struct serve_options *options, struct error *error)
 {
@@ -95,9 +102,10 @@ static bool init(const struct cli *cli, const struct serve_options *options, str
 	struct error ignored;
 	bool done;
 
-	if (!durable_make_folder(options->home, 0700, error) ||
-	    (path && !durable_create(path, "", 0, 0600, error)))
+	if (!durable_make_folder(options->home, 0700, error))
 		return false;
+	if (path && !durable_create(path, "", 0, 0600, error))
+		return error->code == ERROR_CONFLICT ? key_exists(path, error) : false;
 	done = serve_init(options, key, error) && (!path || !key[0] || keep_key(path, key, error));
 	if (path && (!done || !key[0]) && !durable_remove(path, &ignored))
 		log_failure(LOG_WARN, "init", &ignored, "an empty key file is left");

@@ -117,6 +117,28 @@ static void add_reachability_hint(const struct api *api, struct error *error)
 			   state);
 }
 
+/* "127.0.0.1:7480" was meant well. */
+static void add_scheme_hint(const struct api *api, struct error *error)
+{
+	const struct context_value *base = &api->context->values[CONTEXT_API];
+
+	if (!strstr(base->text, "://"))
+		error_hint(error, "Write it with its scheme, from %s: http://%s or https://%s",
+			   base->origin, base->text, base->text);
+}
+
+/* The API's own speaks of a header. */
+static void add_key_hint(const struct api *api, struct error *error)
+{
+	const struct context_value *file = &api->context->values[CONTEXT_KEY_FILE];
+
+	if (error->code == ERROR_UNAUTHENTICATED && api->context->key && file->text)
+		error_hint(error,
+			   "That of '%s' (from %s) isn't known there, or was revoked; name "
+			   "another: --key-file FILE",
+			   file->text, file->origin);
+}
+
 /* Where `request` goes is filled in. An answer that is a failure is one. */
 static bool ask(struct api *api, const char *path, struct http_request *request,
 		struct http_answer *answer, struct error *error)
@@ -132,11 +154,15 @@ static bool ask(struct api *api, const char *path, struct http_request *request,
 	api->request_id[0] = '\0';
 	if (!http_request(api->http, request, answer, error)) {
 		add_reachability_hint(api, error);
+		add_scheme_hint(api, error);
 		return false;
 	}
 	str_copy(api->request_id, sizeof api->request_id, answer->request_id);
-	return answer->status < 300 ||
-	       api_error_parse(answer->status, buf_text(&answer->body), answer->body.length, error);
+	if (answer->status < 300)
+		return true;
+	(void)api_error_parse(answer->status, buf_text(&answer->body), answer->body.length, error);
+	add_key_hint(api, error);
+	return false;
 }
 
 /* What answers isn't a control plane: as good as nobody there. */

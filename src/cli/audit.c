@@ -35,7 +35,7 @@ static void print(struct cli *cli, const json_t *items)
 	json_array_foreach(items, index, item)
 	{
 		table_cell(&table, view_relative(&cli->arena, item, "at", cli->now));
-		table_cell(&table, view_exact(&cli->arena, item, "at"));
+		table_cell(&table, view_second(&cli->arena, item, "at"));
 		table_cell(&table, noun_view_name(&view, NOUN_KEY, item, "keyId"));
 		table_cell(&table, noun_view_name(&view, NOUN_TENANT, item, "tenantId"));
 		table_cell(&table, view_text(item, "action"));

@@ -6,7 +6,7 @@
  * Flow      command_main() finds the row, reads argv by its options, runs it, prints the error it
  *           left, and returns the exit status (0 done, 1 failed, 2 usage, 3 refused, 4 not
  *           reachable, 5 not allowed, 6 changes found).
- * Pure      command_find, command_tables, command_name.
+ * Pure      command_find, command_leading_options, command_tables, command_name.
  */
 #pragma once
 
@@ -24,7 +24,8 @@ enum command_flags {
 	COMMAND_ASKS = 1 << 5,    /* takes --yes */
 	COMMAND_API = 1 << 6,     /* speaks to the API: takes --state, --api, --key-file, ... */
 	COMMAND_CONTEXT = 1 << 7, /* takes the same, but speaks to nobody */
-	COMMAND_OUTPUT = 1 << 8,  /* takes -o */
+	COMMAND_OUTPUT = 1 << 8,  /* takes -o; what it prints has ids */
+	COMMAND_ANSWER = 1 << 9,  /* takes -o, but not name: what it prints has none */
 };
 
 /* The things the API keeps (noun.h): what a command is about, and what its operands name. */
@@ -71,11 +72,14 @@ struct command_set {
 
 int command_main(const struct command_set *set, int argc, char **argv);
 
-/* The row that argv (without the program's name) begins with; *ret_words: how many words it took.
+/* The row that argv (without the program's name; one word at least) begins with; *ret_words: how many words it took.
  * INVALID_INPUT with the nearest command otherwise. */
 MUST_CHECK bool command_find(const struct command_set *set, int argc, char *const *argv,
 			     const struct command **ret_command, int *ret_words,
 			     struct error *error);
+
+/* How many of argv stand before the command: options may ("better-compute --state DIR nodes"). */
+int command_leading_options(int argc, char *const *argv);
 
 /* All option tables of a command, its own first; at most COMMAND_MAX_TABLES. */
 #define COMMAND_MAX_TABLES 8

@@ -82,13 +82,15 @@ static bool take_state(struct arena *arena, struct context *context, struct erro
 		error->code = ERROR_INVALID_CONFIG;
 		return error_wrap(error, "read '%s'", path);
 	}
+	/* Its tenant and pool are what its own key books for and in. */
+	bool own_key = !is_set(context, CONTEXT_KEY_FILE);
 	for (int i = 0; i < CONTEXT_FIELD_COUNT; i++) {
 		const char *key = FIELDS[i].state_key;
-		if (key)
+		if (key && (own_key || i == CONTEXT_API))
 			set(context, i, copy(arena, json_string_value(json_object_get(root, key))),
 			    path);
 	}
-	if (!is_set(context, CONTEXT_KEY_FILE))
+	if (own_key)
 		context->key = copy(arena, json_string_value(json_object_get(root, "key")));
 	set(context, CONTEXT_KEY_FILE, path, path);
 	return true;

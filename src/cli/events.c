@@ -10,11 +10,9 @@
 #define AGAIN_MS       500 /* until a stream that ended is asked for again */
 #define AGAIN_MAX_MS   5000
 
-static const struct table_column COLUMNS[] = {{"SEQ", TABLE_RIGHT},
-					      {"WHEN", 0},
-					      {"TYPE", 0},
-					      {"SUBJECT", TABLE_ID},
-					      {"WHAT", TABLE_FLEX}};
+static const struct table_column COLUMNS[] = {{"SEQ", TABLE_RIGHT},  {"WHEN", 0},
+					      {"AT", TABLE_WIDE},    {"TYPE", 0},
+					      {"SUBJECT", TABLE_ID}, {"WHAT", TABLE_FLEX}};
 
 static bool fetch(struct cli *cli, int64_t after, int64_t limit, json_t **ret_answer,
 		  struct error *error)
@@ -91,6 +89,7 @@ static void print_table(struct cli *cli, const json_t *items)
 	{
 		table_cellf(&table, "%lld", (long long)view_number(item, "seq"));
 		table_cell(&table, view_relative(&cli->arena, item, "at", cli->now));
+		table_cell(&table, view_second(&cli->arena, item, "at"));
 		table_cell(&table, view_text(item, "type"));
 		table_cell(&table, view_text(item, "subject"));
 		table_cell(&table, view_event(&cli->arena, item));
@@ -110,7 +109,7 @@ struct follower {
 static void print_line(struct cli *cli, const json_t *event)
 {
 	CLEANUP(arena) struct arena arena = {0}; /* there is no end to the lines */
-	const char *at = view_exact(&arena, event, "at"), *type = view_text(event, "type");
+	const char *at = view_second(&arena, event, "at"), *type = view_text(event, "type");
 	const char *subject = view_text(event, "subject"), *what = view_event(&arena, event);
 
 	if (cli->output == CLI_JSON) {
@@ -215,7 +214,7 @@ const struct command EVENT_COMMANDS[] = {
 	{
 		.noun = "events",
 		.summary = "show what happened to nodes and reservations",
-		.flags = COMMAND_DAILY | COMMAND_API | COMMAND_OUTPUT,
+		.flags = COMMAND_DAILY | COMMAND_API | COMMAND_ANSWER,
 		.options = OPTIONS,
 		.more = "With --follow each event is a line as it comes; with -o json one JSON "
 			"object a line.",

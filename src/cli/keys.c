@@ -155,7 +155,7 @@ const struct command KEY_COMMANDS[] = {
 	{
 		.noun = "whoami",
 		.summary = "show whose key is used",
-		.flags = COMMAND_API | COMMAND_OUTPUT,
+		.flags = COMMAND_API | COMMAND_ANSWER,
 		.example = "better-compute whoami\n",
 		.run = whoami,
 	},

@@ -110,9 +110,15 @@ static bool create(struct cli *cli, struct error *error)
 
 static bool check_create(struct cli *cli, struct error *error)
 {
-	if (options_given(cli->options, "site") && options_given(cli->options, "gpu-model"))
+	bool site = options_given(cli->options, "site"),
+	     model = options_given(cli->options, "gpu-model");
+
+	if (site && model)
 		return true;
-	error_set(error, ERROR_INVALID_INPUT, "--site and --gpu-model are needed");
+	error_set(error, ERROR_INVALID_INPUT, "%s",
+		  site    ? "--gpu-model is needed"
+		  : model ? "--site is needed"
+			  : "--site and --gpu-model are needed");
 	return error_hint(error, "Say where its machines stand, and what they have: --site SITE "
 				 "--gpu-model H100. All sites: better-compute sites");
 }

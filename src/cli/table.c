@@ -258,7 +258,35 @@ static void add_row(const struct table *table, const size_t *widths, bool wide, 
 	end_line(out, start);
 }
 
-/* For a terminal that is too narrow: a block of lines for each row, cells that are empty left out. */
+/* How much of `text` a line of `width` takes: whole words where there are any, in bytes. */
+static size_t line_length(const char *text, size_t width)
+{
+	size_t at = 0, words = 0;
+
+	for (size_t used = 0; text[at]; at++) {
+		if (((unsigned char)text[at] & 0xc0) != 0x80 && used++ == width)
+			return words ? words : at;
+		if (text[at] == ' ')
+			words = at;
+	}
+	return at;
+}
+
+/* All of a text, in as many lines as that takes. */
+static void add_broken(struct buf *out, const char *text, size_t column, size_t width)
+{
+	for (;;) {
+		size_t length = line_length(text, width);
+		buf_add(out, text, length);
+		text += length + strspn(text + length, " ");
+		if (!*text)
+			break;
+		buf_printf(out, "\n%*s", (int)column, "");
+	}
+}
+
+/* For a terminal that is too narrow: a block of lines for each row, cells that are empty left out.
+ * Of an id its beginning will do: commands take that. */
 static void render_blocks(const struct table *table, size_t width, struct buf *out)
 {
 	size_t titles = 0;
@@ -277,7 +305,10 @@ static void render_blocks(const struct table *table, size_t width, struct buf *o
 			if (!shown(table, i, false) || str_equal(cell(table, row, i), "-"))
 				continue;
 			add_cell(out, table->columns[i].title, titles + GAP, false);
-			table_add_cut(out, cell(table, row, i), rest);
+			if (table->columns[i].flags & TABLE_ID)
+				table_add_cut(out, cell(table, row, i), rest);
+			else
+				add_broken(out, cell(table, row, i), titles + GAP, rest);
 			end_line(out, start);
 		}
 	}

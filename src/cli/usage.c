@@ -156,7 +156,7 @@ const struct command USAGE_COMMANDS[] = {
 	{
 		.noun = "usage",
 		.summary = "show who used how many GPU-hours",
-		.flags = COMMAND_DAILY | COMMAND_API | COMMAND_OUTPUT,
+		.flags = COMMAND_DAILY | COMMAND_API | COMMAND_ANSWER,
 		.options = USAGE_OPTIONS,
 		.more = "OPEN are allocations that still run; their time so far is counted.",
 		.example = "better-compute usage --from 30d --by pool\n",

@@ -47,6 +47,17 @@ const char *view_exact(struct arena *arena, const json_t *object, const char *ke
 	return arena_strdup(arena, text);
 }
 
+const char *view_second(struct arena *arena, const json_t *object, const char *key)
+{
+	char text[WHEN_SIZE];
+	struct wall time;
+
+	if (!read_time(object, key, &time))
+		return NULL;
+	when_format_second(text, time);
+	return arena_strdup(arena, text);
+}
+
 const char *view_when(struct arena *arena, const json_t *object, const char *key, struct wall now)
 {
 	const char *exact = view_exact(arena, object, key);

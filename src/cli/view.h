@@ -18,6 +18,9 @@ const char *view_relative(struct arena *arena, const json_t *object, const char 
 /* "2026-11-30 00:12 UTC"; NULL when absent. */
 const char *view_exact(struct arena *arena, const json_t *object, const char *key);
 
+/* "2026-11-30 00:12:07 UTC"; NULL when absent. */
+const char *view_second(struct arena *arena, const json_t *object, const char *key);
+
 /* "2 gpu", "1 gpu + 2 gpu.mig 1g.10gb": a reservation's devices. */
 const char *view_devices(struct arena *arena, const json_t *devices);
 /* "2 gpu", "3 × 8 gpu" of a gang, "2 gpu, spot": what a reservation or a request books. */

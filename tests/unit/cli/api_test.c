@@ -138,6 +138,43 @@ static void test_events_are_followed_from_a_number(void **state)
 	fake_server_destroy(server);
 }
 
+/* The file that a key came from is what can be put right. */
+static void test_a_key_that_is_not_known(void **state)
+{
+	const struct fake_answer answers[] = {
+		{.status = 401, .body = "{\"error\":{\"code\":\"UNAUTHENTICATED\"}}"}};
+	struct fake_server *server = fake_server_start(answers, ARRAY_SIZE(answers));
+	struct context context = context_for(fake_server_url(server));
+	struct api *api;
+	json_t *answer = NULL;
+	struct error error = {0};
+
+	(void)state;
+	context.key = "bck_old";
+	context.values[CONTEXT_KEY_FILE] = (struct context_value){"old.key", "--key-file"};
+	api = api_create(&context);
+	expect_error(api_call(api, "GET", "/v1/whoami", NULL, &answer, &error), &error,
+		     ERROR_UNAUTHENTICATED, "401");
+	assert_non_null(strstr(error.hint, "'old.key' (from --key-file)"));
+	assert_null(strstr(error.hint, "bck_"));
+	api_destroy(api);
+	fake_server_destroy(server);
+}
+
+static void test_an_address_without_a_scheme(void **state)
+{
+	struct context context = context_for("127.0.0.1:1");
+	struct api *api = api_create(&context);
+	json_t *answer = NULL;
+	struct error error = {0};
+
+	(void)state;
+	expect_error(api_call(api, "GET", "/v1/whoami", NULL, &answer, &error), &error,
+		     ERROR_INVALID_INPUT, "127.0.0.1:1/v1/whoami");
+	assert_non_null(strstr(error.hint, "http://127.0.0.1:1 or https://127.0.0.1:1"));
+	api_destroy(api);
+}
+
 static void test_nobody_there(void **state)
 {
 	struct context context = context_for("http://127.0.0.1:1/");
@@ -161,6 +198,8 @@ int main(void)
 		cmocka_unit_test(test_errors_of_the_api),
 		cmocka_unit_test(test_answers_that_are_no_json),
 		cmocka_unit_test(test_events_are_followed_from_a_number),
+		cmocka_unit_test(test_a_key_that_is_not_known),
+		cmocka_unit_test(test_an_address_without_a_scheme),
 		cmocka_unit_test(test_nobody_there),
 	};
 
