@@ -135,6 +135,8 @@ bool seal_file_init(const char *path, struct wall now, struct error *error)
 	format_keys(keys, &text);
 	done = durable_create(path, text.data, text.length, PKI_PRIVATE_MODE, error);
 	pki_wipe(&text);
+	if (!done && error->code == ERROR_CONFLICT)
+		error_hint(error, "Its keys open the secrets: it is never overwritten.");
 	return done;
 }
 

@@ -476,7 +476,7 @@ static bool lock_is_held(int fd, const char *path, struct error *error)
 	pid[length > 0 ? length : 0] = '\0';
 	pid[strspn(pid, "0123456789")] = '\0';
 	if (pid[0])
-		error_hint(error, "Process %s holds it.", pid);
+		error_hint(error, "Process %s holds it: end that one first.", pid);
 	return false;
 }
 

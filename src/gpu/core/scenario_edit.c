@@ -36,7 +36,7 @@ static struct atom_uuid mixed_uuid(uint64_t a, uint64_t b)
 static bool preset_error(const char *name, struct error *error)
 {
 	error_set(error, ERROR_INVALID_INPUT, "'%.40s' is not a preset", name);
-	return error_hint(error, "give %s, such as 8xH100", SCENARIO_PRESETS);
+	return error_hint(error, "Give %s, such as 8xH100.", SCENARIO_PRESETS);
 }
 
 bool scenario_preset(const char *name, uint64_t seed, struct scenario *ret_scenario,

@@ -83,7 +83,7 @@ static void test_version_and_help(void **state UNUSED)
 	run(&it, "%s", "");
 	expect(&it, 2, "join");
 	run(&it, "stauts");
-	expect(&it, 2, "Did you mean status?");
+	expect(&it, 2, "(did you mean 'status'?)");
 	run(&it, "node --colour red");
 	expect(&it, 2, "colour");
 	run(&it, "node extra");
