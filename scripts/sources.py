@@ -19,6 +19,7 @@ LIBRARIES = [
     ("sqlite3", r"sqlite3\.h"),
     ("libpq", r"libpq-fe\.h|libpq/.*"),
     ("libmicrohttpd", r"microhttpd\.h"),
+    ("gnutls", r"gnutls/.*"),
     ("libyaml", r"yaml\.h"),
     ("expat", r"expat\.h"),
     ("cmocka", r"cmocka\.h"),

@@ -400,7 +400,7 @@ static void print_calls(const char *title, const struct clients_result *result)
 static void measure(struct run *run)
 {
 	long before = field_kib(run->serve, "smaps_rollup", "Private_Dirty:"), after;
-	double connected, back, idle_cpu, own_cpu;
+	double connected, back, idle_cpu, busy_cpu, own_cpu;
 	struct clients_result flat, mixed;
 	char title[64];
 
@@ -421,11 +421,13 @@ static void measure(struct run *run)
 	       idle_cpu * 10);
 	fflush(stdout);
 
+	busy_cpu = cpu_seconds(run->serve);
 	flat = ask_api(run, 8, true, 0);
-	printf("| nodes %zu | reservations %.0f/s, each released again: %.0f commits' worth of "
-	       "calls/s |\n",
+	busy_cpu = cpu_seconds(run->serve) - busy_cpu;
+	printf("| nodes %zu | reservations %.0f/s, each released again; CPU of serve for one "
+	       "%.2f ms |\n",
 	       run->nodes, (double)flat.calls[CLIENT_RESERVE] / flat.seconds,
-	       (double)(flat.calls[CLIENT_RESERVE] + flat.calls[CLIENT_RELEASE]) / flat.seconds);
+	       busy_cpu * 1000 / (double)flat.calls[CLIENT_RESERVE]);
 	print_calls("8 clients without a pause", &flat);
 	fflush(stdout);
 

@@ -1,11 +1,10 @@
 #include "bcd/verbs.h"
 
+#include "cli/table.h"
 #include "sys/durable.h"
 #include "text/toml.h"
 
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define STATE_DEFAULT ".better-compute"
 #define MAX_CONTEXT   ((size_t)64 << 10)
@@ -23,14 +22,6 @@ static bool read_config(const char *path, struct config *ret_config, struct erro
 	       error_wrap(error, "%s", path);
 }
 
-/* Whoever starts us in a folder of somebody else's must not choose our configuration. */
-static bool owns(const char *folder)
-{
-	struct stat info;
-
-	return lstat(folder, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid();
-}
-
 static const char *state_folder(const struct options *options)
 {
 	const char *given = options_text(options, "state");
@@ -40,7 +31,8 @@ static const char *state_folder(const struct options *options)
 		return given;
 	if (environment && *environment)
 		return environment;
-	return owns(STATE_DEFAULT) ? STATE_DEFAULT : NULL;
+	/* Whoever starts us in a folder of somebody else's must not choose our configuration. */
+	return durable_is_own_folder(STATE_DEFAULT) ? STATE_DEFAULT : NULL;
 }
 
 static bool read_by_state(const char *state, struct config *ret_config, struct error *error)
@@ -94,8 +86,12 @@ bool verb_start_hint(const struct options *options, struct error *error)
 
 int verb_fail(const struct error *error, int status)
 {
-	fprintf(stderr, "error: %s\n", error->what);
-	if (*error->hint)
-		fprintf(stderr, "  %s\n", error->hint);
+	struct error said = *error;
+
+	table_sanitize(said.what);
+	table_sanitize(said.hint);
+	fprintf(stderr, "error: %s\n", said.what);
+	if (*said.hint)
+		fprintf(stderr, "  %s\n", said.hint);
 	return status;
 }

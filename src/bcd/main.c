@@ -95,11 +95,10 @@ static int unknown_verb(const char *name)
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		names[i] = verbs[i]->name;
 	nearest = suggest_nearest(name, names, ARRAY_SIZE(names));
-	error_set(&error, ERROR_INVALID_INPUT, "unknown verb '%.40s'", name);
-	if (nearest)
-		error_hint(&error, "Did you mean %s?", nearest);
-	else
-		error_hint(&error, "See bcd --help.");
+	error_set(&error, ERROR_INVALID_INPUT,
+		  nearest ? "unknown verb '%.40s' (did you mean '%s'?)" : "unknown verb '%.40s'",
+		  name, nearest);
+	error_hint(&error, "See bcd --help.");
 	return verb_fail(&error, EXIT_USAGE);
 }
 

@@ -52,13 +52,15 @@ static int init(const struct options *options, struct error *error)
 	const char *out = options_text(options, "out");
 	CLEANUP(scenario) struct scenario scenario = {0};
 	CLEANUP(buf) struct buf text = {0};
+	uint64_t seed; /* no two machines have the same GPU */
 
 	if (options->operand_count != 2) {
 		error_set(error, ERROR_INVALID_INPUT, "bcd sim init takes a preset");
 		error_hint(error, "Such as: bcd sim init 8xH100 --out gpus.toml");
 		return verb_fail(error, EXIT_USAGE);
 	}
-	if (!scenario_preset(options->operands[1], &scenario, error))
+	random_bytes(&seed, sizeof seed);
+	if (!scenario_preset(options->operands[1], seed, &scenario, error))
 		return verb_fail(error, EXIT_USAGE);
 	if (!out) {
 		scenario_format(&scenario, &text);

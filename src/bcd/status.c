@@ -1,8 +1,11 @@
 #include "node/status.h"
 
 #include "base/duration.h"
+#include "base/vec.h"
 #include "bcd/verbs.h"
+#include "cli/page.h"
 #include "cli/table.h"
+#include "cli/when.h"
 #include "node/identity.h"
 #include "sys/loop.h"
 #include "sys/net.h"
@@ -14,6 +17,7 @@
 
 #define EXIT_DEGRADED    1
 #define EXIT_UNREACHABLE 3
+#define HEAD_INDENT      2  /* of what of the first line goes on in a second */
 #define TIMEOUT_S        30 /* a loop that hasn't turned for so long is dead (DOC-26) */
 
 static const struct option options_table[] = {
@@ -126,6 +130,8 @@ static bool ask(const char *path, int64_t timeout_s, json_t **ret_tree, struct e
 
 /* --- showing --- */
 
+struct device_list VEC_BODY(json_t *); /* borrowed */
+
 static const char *text_of(const json_t *object, const char *name)
 {
 	const char *text = json_string_value(json_object_get(object, name));
@@ -151,20 +157,23 @@ static void age(char out[DURATION_TEXT_SIZE], const json_t *status, int64_t sinc
 	duration_format_short(out, ms > 0 ? ms : 0);
 }
 
-static void show_head(const json_t *status, struct buf *out)
+static void show_head(const json_t *status, size_t width, struct buf *out)
 {
 	const json_t *gateway = json_object_get(status, "gateway");
+	CLEANUP(buf) struct buf line = {0};
 	char up[DURATION_TEXT_SIZE], since[DURATION_TEXT_SIZE];
 
 	age(up, status, number_of(status, "startedAt"));
 	age(since, status, number_of(gateway, "since"));
-	buf_printf(out, "bcd %s   %s   %s   up %s", text_of(status, "bcd"),
+	buf_printf(&line, "bcd %s   %s   %s   up %s", text_of(status, "bcd"),
 		   *text_of(status, "node") ? text_of(status, "node") : "not joined",
 		   text_of(status, "hostname"), up);
-	buf_printf(out, "      gateway: %s %s", text_of(gateway, "state"), since);
+	buf_printf(&line, "      gateway: %s %s", text_of(gateway, "state"), since);
 	if (*text_of(gateway, "address"))
-		buf_printf(out, " (%s)", text_of(gateway, "address"));
-	buf_printf(out, "   api: %s\n", text_of(status, "api"));
+		buf_printf(&line, " (%s)", text_of(gateway, "address"));
+	buf_printf(&line, "   api: %s", text_of(status, "api"));
+	page_add_wrapped(out, buf_text(&line), HEAD_INDENT,
+			 width > HEAD_INDENT ? width - HEAD_INDENT : SIZE_MAX);
 	if (*text_of(gateway, "error"))
 		buf_printf(out, "  gateway: %s\n", text_of(gateway, "error"));
 	if (true_of(status, "simulated"))
@@ -198,20 +207,55 @@ static void add_allocation(struct table *table, const json_t *status, const json
 	table_cellf(table, "%s releasing %s", text_of(device, "allocation"), since);
 }
 
+/* When the booking ends: how long it has yet, and the time itself. */
+static void add_end(struct table *table, const json_t *status, const json_t *device)
+{
+	const struct wall now = {number_of(status, "now")}, end = {number_of(device, "endsAt")};
+	char relative[WHEN_SIZE] = "", exact[WHEN_SIZE] = "";
+
+	if (end.ms > 0) {
+		when_format_relative(relative, end, now);
+		when_format_exact(exact, end);
+	}
+	table_cell(table, relative);
+	table_cell(table, exact);
+}
+
+/* GPUs in the order of their numbers, each one's parts together; what is gone comes last. */
+static int compare_devices(const void *a, const void *b)
+{
+	const json_t *left = *(json_t *const *)a, *right = *(json_t *const *)b;
+	const json_t *left_number = json_object_get(left, "gpuNumber");
+	const json_t *right_number = json_object_get(right, "gpuNumber");
+	int64_t l = left_number ? json_integer_value(left_number) : INT64_MAX;
+	int64_t r = right_number ? json_integer_value(right_number) : INT64_MAX;
+
+	return l != r ? (l > r) - (l < r) : strcmp(text_of(left, "atom"), text_of(right, "atom"));
+}
+
+static void sort_devices(const json_t *devices, struct device_list *list)
+{
+	for (size_t i = 0; i < json_array_size(devices); i++)
+		*vec_push(list) = json_array_get(devices, i);
+	vec_sort(list, compare_devices);
+}
+
 static void show_devices(const json_t *status, size_t width, bool wide, struct buf *out)
 {
 	static const struct table_column columns[] = {
-		{"GPU", TABLE_RIGHT},       {"DEVICE", TABLE_ID},    {"CLASS", 0},
-		{"PROFILE", TABLE_WIDE},    {"NUMA", TABLE_RIGHT},   {"HEALTH", TABLE_FLEX},
-		{"ALLOCATION", TABLE_FLEX}, {"HELD BY", TABLE_FLEX}, {"VISIBLE AS", TABLE_WIDE},
+		{"GPU", TABLE_RIGHT},       {"DEVICE", TABLE_ID},       {"CLASS", 0},
+		{"PROFILE", TABLE_WIDE},    {"NUMA", TABLE_RIGHT},      {"HEALTH", TABLE_FLEX},
+		{"ALLOCATION", TABLE_FLEX}, {"ENDS", TABLE_SPARSE},     {"ENDS AT", TABLE_WIDE},
+		{"HELD BY", TABLE_FLEX},    {"VISIBLE AS", TABLE_WIDE},
 	};
-	const json_t *device, *devices = json_object_get(status, "devices");
+	struct device_list devices = {0};
 	CLEANUP(table) struct table table;
-	size_t i;
 
 	table_init(&table, columns, ARRAY_SIZE(columns));
-	json_array_foreach(devices, i, device)
-	{
+	sort_devices(json_object_get(status, "devices"), &devices);
+	for (size_t i = 0; i < devices.count; i++) {
+		const json_t *device = devices.items[i];
+
 		if (json_object_get(device, "gpuNumber"))
 			table_cellf(&table, "%lld", (long long)number_of(device, "gpuNumber"));
 		else
@@ -225,9 +269,11 @@ static void show_devices(const json_t *status, size_t width, bool wide, struct b
 			table_cell(&table, "");
 		table_cell(&table, true_of(device, "healthy") ? "ok" : text_of(device, "cause"));
 		add_allocation(&table, status, device);
+		add_end(&table, status, device);
 		add_holders(&table, device);
 		table_cell(&table, text_of(device, "visibleDevice"));
 	}
+	vec_deinit(&devices);
 	if (table_row_count(&table) > 0)
 		table_render(&table, width, wide, out);
 	else
@@ -328,7 +374,8 @@ static void show_releases(const json_t *status, struct buf *out)
 	}
 }
 
-static void show_conditions(const json_t *status, struct buf *out)
+/* HostUnsupported says that all is as this machine's owner wants it. */
+static void show_conditions(const json_t *status, bool wide, struct buf *out)
 {
 	const json_t *condition, *conditions = json_object_get(status, "conditions");
 	char since[DURATION_TEXT_SIZE];
@@ -336,6 +383,8 @@ static void show_conditions(const json_t *status, struct buf *out)
 
 	json_array_foreach(conditions, i, condition)
 	{
+		if (!wide && str_equal(text_of(condition, "type"), "HostUnsupported"))
+			continue;
 		age(since, status, number_of(condition, "since"));
 		buf_printf(out, "condition %s %s (%s): %s\n", text_of(condition, "type"), since,
 			   text_of(condition, "reason"), text_of(condition, "message"));
@@ -351,15 +400,19 @@ static size_t terminal_width(void)
 
 static void show(const json_t *status, bool wide)
 {
-	CLEANUP(buf) struct buf out = {0};
+	CLEANUP(free) char *text = NULL;
+	size_t width = terminal_width();
+	struct buf out = {0};
 
-	show_head(status, &out);
-	show_devices(status, terminal_width(), wide, &out);
+	show_head(status, width, &out);
+	show_devices(status, width, wide, &out);
 	show_trouble(status, &out);
 	show_resources(status, &out);
 	show_releases(status, &out);
-	show_conditions(status, &out);
-	fputs(buf_text(&out), stdout);
+	show_conditions(status, wide, &out);
+	text = buf_take_text(&out);
+	table_sanitize_lines(text);
+	fputs(text, stdout);
 }
 
 static int run(const struct options *options)

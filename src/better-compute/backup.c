@@ -49,6 +49,12 @@ static bool write_backup(const char *url, const char *path, struct backup_info *
 	return done;
 }
 
+static bool exists(const char *path, struct error *error)
+{
+	error_set(error, ERROR_CONFLICT, "'%s' exists", path);
+	return error_hint(error, "Name another file: a backup never takes the place of one.");
+}
+
 static bool backup(struct cli *cli, struct error *error)
 {
 	const char *path = cli->options->operands[0];
@@ -58,7 +64,7 @@ static bool backup(struct cli *cli, struct error *error)
 
 	/* Before the work, so that it isn't done for nothing. */
 	if (durable_stamp(path).exists)
-		return error_set(error, ERROR_CONFLICT, "'%s' is there already", path);
+		return exists(path, error);
 	if (!find_url(cli, &url, error))
 		return false;
 	done = write_backup(url, path, &info, error);
@@ -113,7 +119,7 @@ const struct command BACKUP_COMMANDS[] = {
 		.operands = "FILE",
 		.min_operands = 1,
 		.max_operands = 1,
-		.flags = COMMAND_OUTPUT,
+		.flags = COMMAND_ANSWER,
 		.options = BACKUP_OPTIONS,
 		.more = "One moment of the whole database, taken while the control plane goes on "
 			"working, as a text that SQLite and PostgreSQL both read back. FILE is "
@@ -128,7 +134,7 @@ const struct command BACKUP_COMMANDS[] = {
 		.operands = "FILE",
 		.min_operands = 1,
 		.max_operands = 1,
-		.flags = COMMAND_OUTPUT,
+		.flags = COMMAND_ANSWER,
 		.options = RESTORE_OPTIONS,
 		.more = "Stop every replica first. A backup of an older version is brought up to "
 			"date. The database gets a new lineage, so that nodes don't take its "

@@ -100,10 +100,15 @@ static bool rotate(struct cli *cli, struct error *error)
 	} else if (step && str_equal(step, "finish")) {
 		if (!pki_rotate_finish(path, cli->now, error))
 			return false;
+	} else if (step && str_equal(step, "cancel")) {
+		if (!pki_rotate_cancel(path, cli->now, error))
+			return false;
+		output_note("the next keys are gone; a node that was given their pins alone is to "
+			    "have these back");
 	} else if (step) {
-		error_set(error, ERROR_INVALID_INPUT, "'%.40s' is neither 'begin' nor 'finish'",
-			  step);
-		return error_hint(error, "Without either it shows how far a change of keys is.");
+		error_set(error, ERROR_INVALID_INPUT,
+			  "'%.40s' is none of 'begin', 'finish' and 'cancel'", step);
+		return error_hint(error, "Without one it shows how far a change of keys is.");
 	}
 	return print(cli, path, error);
 }
@@ -149,7 +154,7 @@ const struct command PKI_COMMANDS[] = {
 		.noun = "pki",
 		.verb = "init",
 		.summary = "make the control plane's own keys",
-		.flags = COMMAND_OUTPUT,
+		.flags = COMMAND_ANSWER,
 		.options = OPTIONS,
 		.more = "Makes DIR/pki whole or not at all; one that is there is never touched. "
 			"Replicas share one such folder's content.",
@@ -160,7 +165,7 @@ const struct command PKI_COMMANDS[] = {
 		.noun = "pki",
 		.verb = "show",
 		.summary = "show the pins that nodes are configured with",
-		.flags = COMMAND_DEFAULT | COMMAND_OUTPUT,
+		.flags = COMMAND_DEFAULT | COMMAND_ANSWER,
 		.options = OPTIONS,
 		.more = "The names are those of bcd's config.toml: ca_pins in [gateway], the "
 			"others in "
@@ -172,14 +177,15 @@ const struct command PKI_COMMANDS[] = {
 		.noun = "pki",
 		.verb = "rotate",
 		.summary = "change the control plane's keys without losing a node",
-		.operands = "begin|finish",
+		.operands = "begin|finish|cancel",
 		.max_operands = 1,
-		.flags = COMMAND_OUTPUT,
+		.flags = COMMAND_ANSWER,
 		.options = ROTATE_OPTIONS,
 		.more = "begin makes the next keys: from then on nodes are let in by old pins and "
 			"by new ones. Give every node both pins, as 'pki show' prints them. "
-			"finish makes the next keys the current ones and ends the old pins. serve "
-			"reads the folder anew by itself, and no stream is dropped. Without either "
+			"finish makes the next keys the current ones and ends the old pins; cancel "
+			"forgets the next keys instead. serve "
+			"reads the folder anew by itself, and no stream is dropped. Without any "
 			"it shows how far the change is.",
 		.example = "better-compute pki rotate begin --home ./control-plane\n"
 			   "better-compute pki rotate finish --home ./control-plane",

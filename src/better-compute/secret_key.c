@@ -11,6 +11,16 @@ static const char *key_file(const struct cli *cli)
 	return file ? file : DEFAULT_FILE;
 }
 
+static bool hint_missing(const struct cli *cli, struct error *error)
+{
+	if (error->code == ERROR_NOT_FOUND)
+		error_hint(error,
+			   "Name it: --file FILE; or make it: better-compute secret-key init "
+			   "--file '%s'",
+			   key_file(cli));
+	return false;
+}
+
 /* Ids alone: a key is in its file and nowhere else. */
 static bool show(struct cli *cli, struct error *error)
 {
@@ -20,7 +30,7 @@ static bool show(struct cli *cli, struct error *error)
 
 	tree_set(answer, "keys", list);
 	if (!seal_keys_load(key_file(cli), &keys, error))
-		return false;
+		return hint_missing(cli, error);
 	for (size_t i = 0; i < seal_keys_count(keys); i++) {
 		json_t *key = json_object();
 
@@ -37,8 +47,12 @@ static bool show(struct cli *cli, struct error *error)
 
 static bool init(struct cli *cli, struct error *error)
 {
-	if (!seal_file_init(key_file(cli), cli->now, error))
+	if (!seal_file_init(key_file(cli), cli->now, error)) {
+		if (error->code == ERROR_NOT_FOUND)
+			error_hint(error,
+				   "Make its folder first, or name another file: --file FILE");
 		return false;
+	}
 	output_note("made %s; back it up apart from the database: without it no secret opens",
 		    key_file(cli));
 	return show(cli, error);
@@ -47,14 +61,15 @@ static bool init(struct cli *cli, struct error *error)
 static bool rotate(struct cli *cli, struct error *error)
 {
 	if (!seal_file_rotate(key_file(cli), cli->now, error))
-		return false;
+		return hint_missing(cli, error);
 	output_note("give the same file to every replica; serve seals everything anew by itself");
 	return show(cli, error);
 }
 
 static bool drop_old(struct cli *cli, struct error *error)
 {
-	return seal_file_drop_old(key_file(cli), error) && show(cli, error);
+	return seal_file_drop_old(key_file(cli), error) ? show(cli, error)
+							: hint_missing(cli, error);
 }
 
 static const struct option OPTIONS[] = {
@@ -70,7 +85,7 @@ const struct command SECRET_KEY_COMMANDS[] = {
 		.noun = "secret-key",
 		.verb = "init",
 		.summary = "make the key file that secrets are kept under",
-		.flags = COMMAND_OUTPUT,
+		.flags = COMMAND_ANSWER,
 		.options = OPTIONS,
 		.more = "The file is 0600 and goes to 'serve --secret-key-file'. Without one serve "
 			"keeps no secrets.",
@@ -81,7 +96,7 @@ const struct command SECRET_KEY_COMMANDS[] = {
 		.noun = "secret-key",
 		.verb = "show",
 		.summary = "show which keys a key file holds, by id",
-		.flags = COMMAND_DEFAULT | COMMAND_OUTPUT,
+		.flags = COMMAND_DEFAULT | COMMAND_ANSWER,
 		.options = OPTIONS,
 		.example = "better-compute secret-key show --file ./secret.key",
 		.run = show,
@@ -90,7 +105,7 @@ const struct command SECRET_KEY_COMMANDS[] = {
 		.noun = "secret-key",
 		.verb = "rotate",
 		.summary = "add a new key, which seals from now on",
-		.flags = COMMAND_OUTPUT,
+		.flags = COMMAND_ANSWER,
 		.options = OPTIONS,
 		.more = "serve reads the file each time and seals what it has under the new key. "
 			"'secrets list -o json' shows what sealed each one; once it is the new key "
@@ -102,7 +117,7 @@ const struct command SECRET_KEY_COMMANDS[] = {
 		.noun = "secret-key",
 		.verb = "drop-old",
 		.summary = "forget all keys but the one that seals",
-		.flags = COMMAND_OUTPUT,
+		.flags = COMMAND_ANSWER,
 		.options = OPTIONS,
 		.example = "better-compute secret-key drop-old --file ./secret.key",
 		.run = drop_old,

@@ -56,6 +56,7 @@ static bool read_options(struct cli *cli, struct serve_options *ret_options, str
 		.tls_key_file = options_text(cli->options, "tls-key"),
 		.secret_key_file = options_text(cli->options, "secret-key-file"),
 	};
+	const struct option_value *proxies = options_value(cli->options, "trusted-proxy");
 
 	if (!options_need(cli->options, "tls-cert", "tls-key", error) ||
 	    !options_need(cli->options, "tls-key", "tls-cert", error) ||
@@ -64,6 +65,8 @@ static bool read_options(struct cli *cli, struct serve_options *ret_options, str
 	    !database_given(cli, &options.database, error))
 		return false;
 	options.gateway_address = gateway_address(cli);
+	options.trusted_proxies = proxies->list;
+	options.trusted_proxies_count = proxies->list_count;
 	options.another_key = options_given(cli->options, "another-key");
 	options.migrate = options_given(cli->options, "migrate");
 	/* One process has a SQLite file: there is nobody else to go to. */
@@ -84,6 +87,13 @@ static bool keep_key(const char *path, const char *key, struct error *error)
 	return durable_replace(path, line.data, line.length, 0600, error);
 }
 
+static bool key_exists(const char *path, struct error *error)
+{
+	error_set(error, ERROR_CONFLICT, "'%s' exists", path);
+	return error_hint(error, "If an earlier --init made it, it holds the operator key. Else "
+				 "name another file: --key-out FILE");
+}
+
 /* The key is shown once, so the file it goes to is there before the key is made. */
 static bool init(const struct cli *cli, const struct serve_options *options, struct error *error)
 {
@@ -92,9 +102,10 @@ static bool init(const struct cli *cli, const struct serve_options *options, str
 	struct error ignored;
 	bool done;
 
-	if (!durable_make_folder(options->home, 0700, error) ||
-	    (path && !durable_create(path, "", 0, 0600, error)))
+	if (!durable_make_folder(options->home, 0700, error))
 		return false;
+	if (path && !durable_create(path, "", 0, 0600, error))
+		return error->code == ERROR_CONFLICT ? key_exists(path, error) : false;
 	done = serve_init(options, key, error) && (!path || !key[0] || keep_key(path, key, error));
 	if (path && (!done || !key[0]) && !durable_remove(path, &ignored))
 		log_failure(LOG_WARN, "init", &ignored, "an empty key file is left");
@@ -104,7 +115,12 @@ static bool init(const struct cli *cli, const struct serve_options *options, str
 		output_note(
 			"this database has an operator key already; no other was made. If it is "
 			"lost: --another-key");
-	else if (!path)
+	else if (path)
+		output_note(
+			"'%s' holds the operator key, and '%s' all the rest; start: better-compute "
+			"serve --home '%s'",
+			path, options->home, options->home);
+	else
 		printf("%s\n", key);
 	if (key[0] && !path)
 		output_note("this operator key is shown this once; --key-out FILE keeps it off the "
@@ -142,6 +158,13 @@ static void on_stop_signal(void *arg)
 	notify_send("STOPPING=1\nSTATUS=finishing what is under way");
 	log_info("serve.stopping", "answers under way are finished first", NULL);
 	serve_drain(run->serve, on_drained, run);
+}
+
+static void on_reload_signal(void *arg)
+{
+	struct run *run = arg;
+
+	serve_reload(run->serve);
 }
 
 /* Where it listens, for programs that start it on port 0. */
@@ -204,7 +227,7 @@ static bool run_serve(const struct cli *cli, const struct serve_options *options
 	const char *ready_file = options_text(cli->options, "ready-file");
 	struct run run = {.cli = cli, .loop = loop_create()};
 	const struct serve_handlers handlers = {on_ready, on_failed, &run};
-	struct loop_signal *term = NULL, *interrupt = NULL;
+	struct loop_signal *term = NULL, *interrupt = NULL, *hangup = NULL;
 	bool done;
 
 	raise_descriptor_limit();
@@ -213,6 +236,7 @@ static bool run_serve(const struct cli *cli, const struct serve_options *options
 	if (done) {
 		term = loop_signal_create(run.loop, SIGTERM, on_stop_signal, &run);
 		interrupt = loop_signal_create(run.loop, SIGINT, on_stop_signal, &run);
+		hangup = loop_signal_create(run.loop, SIGHUP, on_reload_signal, &run);
 		notify_send("STATUS=waiting for the database");
 		loop_run(run.loop);
 		done = !run.failed;
@@ -224,6 +248,7 @@ static bool run_serve(const struct cli *cli, const struct serve_options *options
 	serve_destroy(run.serve);
 	loop_signal_destroy(term);
 	loop_signal_destroy(interrupt);
+	loop_signal_destroy(hangup);
 	loop_destroy(run.loop);
 	return done;
 }
@@ -259,7 +284,14 @@ static const struct option OPTIONS[] = {
 	 .kind = OPTION_TEXT,
 	 .value = "FILE",
 	 .help = "certificate and chain of the API; needed off loopback"},
-	{.name = "tls-key", .kind = OPTION_TEXT, .value = "FILE", .help = "its private key"},
+	{.name = "tls-key",
+	 .kind = OPTION_TEXT,
+	 .value = "FILE",
+	 .help = "its private key; both are read again when they change, or at SIGHUP"},
+	{.name = "trusted-proxy",
+	 .kind = OPTION_LIST,
+	 .value = "CIDR",
+	 .help = "where proxies call from whose X-Forwarded-For says who calls; may be repeated"},
 	{.name = "gateway-listen",
 	 .kind = OPTION_TEXT,
 	 .value = "ADDR:PORT",

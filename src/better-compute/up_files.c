@@ -6,6 +6,7 @@
 #include "sys/clock.h"
 #include "sys/durable.h"
 #include "sys/net.h"
+#include "sys/random.h"
 #include "text/toml.h"
 
 #include <errno.h>
@@ -26,28 +27,6 @@
 
 /* --- the state folder --- */
 
-static bool check_private_folder(const char *path, struct error *error)
-{
-	struct stat stat;
-
-	if (lstat(path, &stat) != 0)
-		return error_os(error, "open '%s'", path);
-	if (!S_ISDIR(stat.st_mode)) {
-		error_set(error, ERROR_INVALID_INPUT, "'%s' is not a folder", path);
-		return error_hint(error, "Name another with --state DIR.");
-	}
-	if (stat.st_uid != geteuid())
-		return error_set(error, ERROR_FORBIDDEN, "'%s' belongs to another user (uid %u)",
-				 path, (unsigned)stat.st_uid);
-	if (stat.st_mode & 077) {
-		error_set(error, ERROR_FORBIDDEN, "'%s' can be entered by others (mode %04o)", path,
-			  (unsigned)stat.st_mode & 07777);
-		return error_hint(error, "It would hold keys: name a folder that only you can "
-					 "enter, with --state DIR.");
-	}
-	return true;
-}
-
 /* The folder, made if absent, as an absolute path. */
 static bool prepare_state(const char *given, struct arena *arena, const char **ret_state,
 			  struct error *error)
@@ -57,8 +36,9 @@ static bool prepare_state(const char *given, struct arena *arena, const char **r
 
 	if (lstat(given, &stat) != 0 && !durable_make_folder(given, 0700, error))
 		return error_wrap(error, "make the state folder");
-	if (!check_private_folder(given, error))
-		return false;
+	if (!durable_check_own_folder(given, error))
+		return error_hint(error, "It is to hold keys: name a folder that only you can "
+					 "enter, with --state DIR.");
 	if (!realpath(given, resolved))
 		return error_os(error, "open '%s'", given);
 	for (const char *at = resolved; *at; at++) {
@@ -210,6 +190,7 @@ static bool make_scenario(const char *gpus, struct scenario *scenario, struct er
 	bool sim = str_starts(gpus, "sim:") && gpus[4];
 	const char *what = sim ? gpus + 4 : PRESET;
 	size_t digits = 0;
+	uint64_t seed;
 
 	while (what[digits] >= '0' && what[digits] <= '9')
 		digits++;
@@ -218,8 +199,9 @@ static bool make_scenario(const char *gpus, struct scenario *scenario, struct er
 			  gpus);
 		return error_hint(error, "Write it as sim:8xH100, or as sim:FILE.");
 	}
+	random_bytes(&seed, sizeof seed);
 	if (digits > 0 && what[digits] == 'x' && !strchr(what, '/'))
-		return scenario_preset(what, scenario, error) || error_wrap(error, "--gpus");
+		return scenario_preset(what, seed, scenario, error) || error_wrap(error, "--gpus");
 	return read_scenario(what, scenario, error) || error_wrap(error, "--gpus");
 }
 

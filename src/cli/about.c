@@ -46,7 +46,7 @@ const struct command ABOUT_COMMANDS[] = {
 	{
 		.noun = "version",
 		.summary = "print the version",
-		.flags = COMMAND_OUTPUT,
+		.flags = COMMAND_ANSWER,
 		.example = "better-compute version\n",
 		.run = version,
 	},

@@ -1,8 +1,12 @@
 #include "cli/api.h"
 #include "cli/table.h"
 #include "http/client.h"
+#include "http/sse.h"
+
+#include <stdio.h>
 
 #define API_MAX_ERROR ((size_t)64 << 10)
+#define SILENCE_MS    45000 /* a stream's heartbeat comes each 15 s */
 
 struct api {
 	const struct context *context;
@@ -52,12 +56,11 @@ static enum error_code code_of_status(int status)
 		return ERROR_UNAUTHENTICATED;
 	case 403:
 		return ERROR_FORBIDDEN;
-	case 404:
-		return ERROR_NOT_FOUND;
 	case 409:
 		return ERROR_CONFLICT;
 	case 429:
 		return ERROR_RATE_LIMITED;
+	case 404: /* whatever isn't there, the API says more of it: this isn't a control plane */
 	case 502:
 	case 503:
 	case 504:
@@ -114,38 +117,128 @@ static void add_reachability_hint(const struct api *api, struct error *error)
 			   state);
 }
 
-bool api_call(struct api *api, const char *method, const char *path, const json_t *body,
-	      json_t **ret_answer, struct error *error)
+/* "127.0.0.1:7480" was meant well. */
+static void add_scheme_hint(const struct api *api, struct error *error)
 {
-	CLEANUP(http_answer) struct http_answer answer = {0};
-	CLEANUP(buf) struct buf url = {0};
-	CLEANUP(free) char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	const struct context_value *base = &api->context->values[CONTEXT_API];
+
+	if (!strstr(base->text, "://"))
+		error_hint(error, "Write it with its scheme, from %s: http://%s or https://%s",
+			   base->origin, base->text, base->text);
+}
+
+/* The API's own speaks of a header. */
+static void add_key_hint(const struct api *api, struct error *error)
+{
+	const struct context_value *file = &api->context->values[CONTEXT_KEY_FILE];
+
+	if (error->code == ERROR_UNAUTHENTICATED && api->context->key && file->text)
+		error_hint(error,
+			   "That of '%s' (from %s) isn't known there, or was revoked; name "
+			   "another: --key-file FILE",
+			   file->text, file->origin);
+}
+
+/* Where `request` goes is filled in. An answer that is a failure is one. */
+static bool ask(struct api *api, const char *path, struct http_request *request,
+		struct http_answer *answer, struct error *error)
+{
 	const char *base = api->context->values[CONTEXT_API].text;
 	size_t base_length = strlen(base);
+	CLEANUP(buf) struct buf url = {0};
 
 	while (base_length && base[base_length - 1] == '/')
 		base_length--;
 	buf_printf(&url, "%.*s%s", (int)base_length, base, path);
+	request->url = buf_text(&url);
 	api->request_id[0] = '\0';
-	if (!http_request(api->http,
-			  &(struct http_request){.method = method,
-						 .url = buf_text(&url),
-						 .body = text,
-						 .body_length = text ? strlen(text) : 0,
-						 .timeout_ms = api->timeout_ms},
-			  &answer, error)) {
+	if (!http_request(api->http, request, answer, error)) {
 		add_reachability_hint(api, error);
+		add_scheme_hint(api, error);
 		return false;
 	}
-	str_copy(api->request_id, sizeof api->request_id, answer.request_id);
-	if (answer.status >= 300)
-		return api_error_parse(answer.status, buf_text(&answer.body), answer.body.length,
-				       error);
-	if (tree_parse(answer.body.data, answer.body.length, HTTP_MAX_ANSWER_DEFAULT, "answer",
-		       ret_answer, error))
+	str_copy(api->request_id, sizeof api->request_id, answer->request_id);
+	if (answer->status < 300)
 		return true;
-	error->code = ERROR_INTERNAL; /* not the caller's input */
-	return error_wrap(error, "read what '%s' answered", buf_text(&url));
+	(void)api_error_parse(answer->status, buf_text(&answer->body), answer->body.length, error);
+	add_key_hint(api, error);
+	return false;
+}
+
+/* What answers isn't a control plane: as good as nobody there. */
+static bool foreign(const struct api *api, const char *path, struct error *error)
+{
+	error->code = ERROR_UNAVAILABLE;
+	error_wrap(error, "'%s%s' answered what no control plane says",
+		   api->context->values[CONTEXT_API].text, path);
+	add_reachability_hint(api, error);
+	return false;
+}
+
+bool api_call(struct api *api, const char *method, const char *path, const json_t *body,
+	      json_t **ret_answer, struct error *error)
+{
+	CLEANUP(http_answer) struct http_answer answer = {0};
+	CLEANUP(free) char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	struct http_request request = {.method = method,
+				       .body = text,
+				       .body_length = text ? strlen(text) : 0,
+				       .timeout_ms = api->timeout_ms};
+
+	if (!ask(api, path, &request, &answer, error))
+		return false;
+	return tree_parse(answer.body.data, answer.body.length, HTTP_MAX_ANSWER_DEFAULT, "answer",
+			  ret_answer, error) ||
+	       foreign(api, path, error);
+}
+
+/* --- events as they come --- */
+
+struct following {
+	struct sse sse;
+	api_event_fn *on_event;
+	void *arg;
+};
+
+static void following_cleanup(struct following *following)
+{
+	sse_deinit(&following->sse);
+}
+
+static bool on_sse(void *arg, const char *data, size_t length, struct error *error)
+{
+	struct following *following = arg;
+	CLEANUP(tree) json_t *event = NULL;
+
+	if (!tree_parse(data, length, SSE_MAX_EVENT, "event", &event, error)) {
+		error->code = ERROR_UNAVAILABLE; /* not the caller's input */
+		return error_wrap(error, "read an event");
+	}
+	return following->on_event(following->arg, event, error);
+}
+
+static bool take(void *arg, const char *data, size_t length, struct error *error)
+{
+	struct following *following = arg;
+
+	return sse_read(&following->sse, data, length, on_sse, following, error);
+}
+
+bool api_follow(struct api *api, int64_t after, api_event_fn *on_event, void *arg,
+		struct error *error)
+{
+	CLEANUP(following) struct following following = {.on_event = on_event, .arg = arg};
+	CLEANUP(http_answer) struct http_answer answer = {0};
+	char last[24];
+	struct http_request request = {.method = "GET",
+				       .take = take,
+				       .arg = &following,
+				       .accept = "text/event-stream",
+				       .last_event_id = last,
+				       .timeout_ms = SILENCE_MS};
+
+	snprintf(last, sizeof last, "%lld", (long long)after);
+	return ask(api, "/v1/events", &request, &answer, error);
 }
 
 void api_query_add(struct buf *query, const char *name, const char *value)
@@ -184,8 +277,8 @@ bool api_list_some(struct api *api, const char *path, const char *query, size_t 
 			return false;
 		json_t *more = json_object_get(answer, "items");
 		if (!json_is_array(more))
-			return error_set(error, ERROR_INTERNAL, "the answer of '%s' has no items",
-					 path);
+			return error_set(error, ERROR_UNAVAILABLE,
+					 "the answer of '%s' has no items", path);
 		json_array_extend(items, more);
 		free(cursor);
 		cursor = mem_strdup(json_string_value(json_object_get(answer, "nextCursor")));

@@ -29,6 +29,14 @@ MUST_CHECK bool api_list(struct api *api, const char *path, const char *query, j
 MUST_CHECK bool api_list_some(struct api *api, const char *path, const char *query, size_t most,
 			      json_t **ret_items, bool *ret_more, struct error *error);
 
+/* One event of a stream, borrowed. false ends the stream. */
+typedef bool api_event_fn(void *arg, const json_t *event, struct error *error);
+
+/* The events after number `after` as they come, until the server ends the stream (true; whoever
+ * wants more asks again) or can't be heard any more. */
+MUST_CHECK bool api_follow(struct api *api, int64_t after, api_event_fn *on_event, void *arg,
+			   struct error *error);
+
 /* For completion: answers that take longer are not worth waiting for. */
 void api_set_timeout(struct api *api, int64_t timeout_ms);
 

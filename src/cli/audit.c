@@ -35,7 +35,7 @@ static void print(struct cli *cli, const json_t *items)
 	json_array_foreach(items, index, item)
 	{
 		table_cell(&table, view_relative(&cli->arena, item, "at", cli->now));
-		table_cell(&table, view_exact(&cli->arena, item, "at"));
+		table_cell(&table, view_second(&cli->arena, item, "at"));
 		table_cell(&table, noun_view_name(&view, NOUN_KEY, item, "keyId"));
 		table_cell(&table, noun_view_name(&view, NOUN_TENANT, item, "tenantId"));
 		table_cell(&table, view_text(item, "action"));
@@ -49,16 +49,7 @@ static void print(struct cli *cli, const json_t *items)
 
 static bool add_filters(struct cli *cli, struct buf *query, struct error *error)
 {
-	const char *object = options_text(cli->options, "object");
-	const char *action = options_text(cli->options, "action");
-
-	if (object)
-		api_query_add(query, "object", object);
-	if (action)
-		api_query_add(query, "action", action);
-	return period_query(cli, query, error) &&
-	       verb_query_id(cli, query, NOUN_TENANT, "tenant", "tenantId", error) &&
-	       verb_query_id(cli, query, NOUN_KEY, "key", "keyId", error);
+	return period_query(cli, query, error) && verb_query(cli, query, error);
 }
 
 static bool run(struct cli *cli, struct error *error)
@@ -94,6 +85,14 @@ static const struct option OPTIONS[] = {
 	{0},
 };
 
+static const struct verb_field FIELDS[] = {
+	FIELD_TEXT("object", "object"),
+	FIELD_TEXT("action", "action"),
+	FIELD_ID("tenantId", "tenant", NOUN_TENANT),
+	FIELD_ID("keyId", "key", NOUN_KEY),
+	{0},
+};
+
 const struct command AUDIT_COMMANDS[] = {
 	{
 		.noun = "audit",
@@ -104,6 +103,7 @@ const struct command AUDIT_COMMANDS[] = {
 			"REQUEST "
 			"is what -v shows with an error and what the control plane logs.",
 		.example = "better-compute audit --from 1d --limit 20\n",
+		.fields = FIELDS,
 		.check = period_check,
 		.run = run,
 	},

@@ -164,7 +164,7 @@ static void print_fit(struct cli *cli, const json_t *answer, const char *asked)
 	size_t index, i;
 	json_t *node, *device;
 
-	printf("fits now: %s\n", asked);
+	output_line("fits now: %s", asked);
 	json_array_foreach(json_object_get(answer, "nodes"), index, node)
 	{
 		CLEANUP(buf) struct buf line = {0};
@@ -176,7 +176,7 @@ static void print_fit(struct cli *cli, const json_t *answer, const char *asked)
 			if (atom)
 				buf_printf(&line, " %s", view_atom(&cli->arena, atom));
 		}
-		printf("  on        %s %s\n", id ? id : "?", buf_text(&line));
+		output_line("  on        %s %s", id ? id : "?", buf_text(&line));
 	}
 }
 
@@ -186,13 +186,39 @@ static void print_misfit(struct cli *cli, const json_t *answer, const json_t *bo
 	CLEANUP(page) struct page page = {0};
 	CLEANUP(buf) struct buf text = {0};
 
-	printf("does not fit now: %s\n", view_booking(&cli->arena, body));
+	output_line("does not fit now: %s", view_booking(&cli->arena, body));
 	page_line(&page, "first fit", view_when(&cli->arena, answer, "firstFitAt", cli->now));
 	for (size_t i = 0; i < json_array_size(reasons); i++)
 		page_line(&page, i ? "" : "why not",
 			  view_reason(&cli->arena, reasons, i, json_object_get(body, "devices")));
 	page_render(&page, 2, output_width(), &text);
 	output_text(&text);
+}
+
+const char *booking_first_fit(struct cli *cli, const json_t *body)
+{
+	CLEANUP(tree) json_t *answer = NULL;
+	struct error ignored; /* a line less */
+
+	return api_call(cli->api, "POST", "/v1/capacity/preview", body, &answer, &ignored)
+		       ? view_when(&cli->arena, answer, "firstFitAt", cli->now)
+		       : NULL;
+}
+
+const char *booking_first_fit_of(struct cli *cli, const json_t *reservation)
+{
+	static const char *const FIELDS[] = {"tenantId", "poolId",    "devices", "duration",
+					     "startAt",  "resources", "spot",    "binding"};
+	CLEANUP(tree) json_t *body = json_object();
+
+	if (json_object_get(reservation, "gang"))
+		return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(FIELDS); i++) {
+		json_t *value = json_object_get(reservation, FIELDS[i]);
+		if (value)
+			json_object_set(body, FIELDS[i], value);
+	}
+	return booking_first_fit(cli, body);
 }
 
 bool booking_preview(struct cli *cli, const json_t *body, struct error *error)

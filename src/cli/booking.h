@@ -64,6 +64,11 @@ MUST_CHECK bool booking_check(struct cli *cli, struct error *error);
 /* The body of POST /v1/reservations and /v1/capacity/preview, a new reference. */
 MUST_CHECK bool booking_body(struct cli *cli, json_t **ret_body, struct error *error);
 
+/* "in 2 h (2026-11-30 00:12 UTC)": when a request that doesn't fit now first would, as things stand;
+ * NULL when nobody can tell. In the arena. */
+const char *booking_first_fit(struct cli *cli, const json_t *body);
+/* The same of one that waits: NULL of a gang, which the nodes are kept for already. */
+const char *booking_first_fit_of(struct cli *cli, const json_t *reservation);
 /* Asks the preview and prints its answer; exit status 3 when it doesn't fit now. */
 MUST_CHECK bool booking_preview(struct cli *cli, const json_t *body, struct error *error);
 

@@ -97,7 +97,7 @@ const struct command CAPACITY_COMMANDS[] = {
 	{
 		.noun = "capacity",
 		.summary = "show what is free, or whether a booking would fit",
-		.flags = COMMAND_DAILY | COMMAND_API | COMMAND_OUTPUT,
+		.flags = COMMAND_DAILY | COMMAND_API | COMMAND_ANSWER,
 		.options = CAPACITY_OPTIONS,
 		.more = "With --preview the other flags are those of reserve, and the exit status "
 			"is 3 when it does not fit now.",

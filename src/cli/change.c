@@ -94,11 +94,23 @@ static void print_changes(struct cli *cli, const json_t *changes)
 	json_t *change;
 
 	json_array_foreach(changes, index, change)
-		printf("  %s: %s → %s\n", view_text(change, "field"),
-		       value_text(cli, json_object_get(change, "from")),
-		       value_text(cli, json_object_get(change, "to")));
+		output_line("  %s: %s → %s", view_text(change, "field"),
+			    value_text(cli, json_object_get(change, "from")),
+			    value_text(cli, json_object_get(change, "to")));
 	if (json_array_size(changes) == 0)
 		puts("  nothing would change");
+}
+
+/* The API itself tries a change of what is there: it knows what would be refused. */
+static bool try(struct cli *cli, const char *method, const char *path, const json_t *body,
+		struct error *error)
+{
+	CLEANUP(tree) json_t *answer = NULL;
+	bool is_there = strchr(path + strlen("/v1/"), '/') != NULL;
+
+	return !is_there || str_equal(method, "DELETE") ||
+	       api_call(cli->api, method, arena_printf(&cli->arena, "%s?dryRun=true", path), body,
+			&answer, error);
 }
 
 /* A PATCH is compared with what is there; other calls change something whenever they succeed. */
@@ -114,7 +126,8 @@ static bool dry_run(struct cli *cli, const char *method, const char *path, const
 	if (body)
 		tree_set(answer, "body", json_deep_copy(body));
 	tree_set(answer, "changes", changes);
-	if (patch && !api_call(cli->api, "GET", path, NULL, &object, error))
+	if ((patch && !api_call(cli->api, "GET", path, NULL, &object, error)) ||
+	    !try(cli, method, path, body, error))
 		return false;
 	if (patch)
 		differences(changes, "", object, body);
@@ -125,7 +138,7 @@ static bool dry_run(struct cli *cli, const char *method, const char *path, const
 	if (output_raw(cli, answer))
 		return true;
 	CLEANUP(free) char *text = body && !patch ? json_dumps(body, JSON_INDENT(2)) : NULL;
-	printf("would send %s %s%s%s\n", method, path, text ? "\n" : "", text ? text : "");
+	output_line("would send %s %s%s%s", method, path, text ? "\n" : "", text ? text : "");
 	if (patch)
 		print_changes(cli, changes);
 	return true;

@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 #include "cli/help.h"
 #include "cli/output.h"
+#include "cli/refusal.h"
 #include "sys/answer.h"
 #include "sys/clock.h"
 #include "text/suggest.h"
@@ -29,6 +30,15 @@ const struct option COMMAND_API_OPTIONS[] = {
 
 static const struct option OUTPUT_OPTIONS[] = {
 	{"output", 'o', OPTION_TEXT, "FORMAT", "table, wide, json, yaml or name", 0, 0, OUTPUTS},
+	{0},
+};
+
+/* What has no ids has no names: nothing, and status 0, would be no answer. */
+static const char *const OUTPUTS_WITHOUT_NAME[] = {"table", "wide", "json", "yaml", NULL};
+
+static const struct option ANSWER_OPTIONS[] = {
+	{"output", 'o', OPTION_TEXT, "FORMAT", "table, wide, json or yaml", 0, 0,
+	 OUTPUTS_WITHOUT_NAME},
 	{0},
 };
 
@@ -61,6 +71,7 @@ size_t command_tables(const struct command *command,
 		{COMMAND_CHANGES, CHANGES_OPTIONS},
 		{COMMAND_ASKS, ASKS_OPTIONS},
 		{COMMAND_OUTPUT, OUTPUT_OPTIONS},
+		{COMMAND_ANSWER, ANSWER_OPTIONS},
 		{COMMAND_API | COMMAND_CONTEXT, COMMAND_API_OPTIONS},
 	};
 	size_t count = 0;
@@ -164,8 +175,9 @@ static bool check_operands(const struct command *command, const struct options *
 
 static enum cli_output read_output(const struct cli *cli)
 {
-	const char *text =
-		cli->command->flags & COMMAND_OUTPUT ? options_text(cli->options, "output") : NULL;
+	const char *text = cli->command->flags & (COMMAND_OUTPUT | COMMAND_ANSWER)
+				   ? options_text(cli->options, "output")
+				   : NULL;
 
 	for (int i = 0; text && OUTPUTS[i]; i++) {
 		if (str_equal(OUTPUTS[i], text))
@@ -186,8 +198,7 @@ static bool run(struct cli *cli, struct error *error)
 	return cli->command->run(cli, error);
 }
 
-/* Options may stand before the command too ("better-compute --state DIR nodes"). */
-static int leading_options(int argc, char *const *argv)
+int command_leading_options(int argc, char *const *argv)
 {
 	int at = 0;
 
@@ -202,14 +213,27 @@ static int leading_options(int argc, char *const *argv)
 	return at < argc ? at : argc;
 }
 
+/* Options and no command behind them. */
+static bool no_command(int argc, char **argv, struct options *ret_options, struct error *error)
+{
+	const struct option *tables[COMMAND_MAX_TABLES];
+	const struct command any = {.flags = COMMAND_API | COMMAND_OUTPUT};
+
+	if (options_parse(tables, command_tables(&any, tables), argc, argv, ret_options, error))
+		error_set(error, ERROR_INVALID_INPUT, "a command is missing");
+	return error->hint[0] ? false : error_hint(error, "All commands: better-compute help");
+}
+
 static bool read_arguments(struct cli *cli, int argc, char **argv, struct options *ret_options,
 			   int *ret_words, struct error *error)
 {
 	const struct option *tables[COMMAND_MAX_TABLES];
-	int leading = leading_options(argc, argv), words;
+	int leading = command_leading_options(argc, argv), words;
 	CLEANUP(free) char **rest = mem_alloc(((size_t)argc + 1) * sizeof *rest);
 	int count = 0;
 
+	if (leading == argc)
+		return no_command(argc, argv, ret_options, error);
 	if (!command_find(cli->set, argc - leading, argv + leading, &cli->command, &words, error))
 		return false;
 	*ret_words = words;
@@ -228,12 +252,13 @@ static bool read_arguments(struct cli *cli, int argc, char **argv, struct option
 
 static int finish(struct cli *cli, bool ok, const struct error *error)
 {
-	struct error lost;
+	struct error said = *error, lost;
 	bool told = answer_flush(&lost);
 	int status = ok ? cli->exit_status : error_exit_status(error->code);
 
+	refusal_name_option(cli, &said);
 	if (!ok || !told)
-		output_error(cli, ok ? &lost : error, cli->api ? api_request_id(cli->api) : "");
+		output_error(cli, ok ? &lost : &said, cli->api ? api_request_id(cli->api) : "");
 	if (ok && !told)
 		status = 1;
 	api_destroy(cli->api);
@@ -241,9 +266,16 @@ static int finish(struct cli *cli, bool ok, const struct error *error)
 	return status;
 }
 
+/* Without a command: that of all of them. */
 static bool wants_help(int argc, char **argv)
 {
-	return argc == 0 || str_equal(argv[0], "-h") || str_equal(argv[0], "--help");
+	bool wanted = argc == 0;
+
+	if (command_leading_options(argc, argv) < argc)
+		return false;
+	for (int i = 0; i < argc; i++)
+		wanted |= str_equal(argv[i], "-h") || str_equal(argv[i], "--help");
+	return wanted;
 }
 
 int command_main(const struct command_set *set, int argc, char **argv)

@@ -6,7 +6,7 @@
  * Flow      command_main() finds the row, reads argv by its options, runs it, prints the error it
  *           left, and returns the exit status (0 done, 1 failed, 2 usage, 3 refused, 4 not
  *           reachable, 5 not allowed, 6 changes found).
- * Pure      command_find, command_tables, command_name.
+ * Pure      command_find, command_leading_options, command_tables, command_name.
  */
 #pragma once
 
@@ -24,7 +24,8 @@ enum command_flags {
 	COMMAND_ASKS = 1 << 5,    /* takes --yes */
 	COMMAND_API = 1 << 6,     /* speaks to the API: takes --state, --api, --key-file, ... */
 	COMMAND_CONTEXT = 1 << 7, /* takes the same, but speaks to nobody */
-	COMMAND_OUTPUT = 1 << 8,  /* takes -o */
+	COMMAND_OUTPUT = 1 << 8,  /* takes -o; what it prints has ids */
+	COMMAND_ANSWER = 1 << 9,  /* takes -o, but not name: what it prints has none */
 };
 
 /* The things the API keeps (noun.h): what a command is about, and what its operands name. */
@@ -43,20 +44,22 @@ enum noun_kind {
 };
 
 struct cli;
+struct verb_field;
 /* true: done, with cli->exit_status as the program's. */
 typedef bool command_fn(struct cli *cli, struct error *error);
 
 struct command {
 	const char *noun;
-	const char *verb;               /* NULL: a single word */
-	const char *summary;            /* one line, lower case, no full stop */
-	const char *operands;           /* such as "ID..."; NULL for none */
-	int min_operands, max_operands; /* max COMMAND_MANY: any number */
-	enum noun_kind names;           /* what it is about, and what the first operand names */
-	unsigned flags;                 /* of enum command_flags */
-	const struct option *options;   /* its own; NULL for none */
-	const char *more;               /* further paragraphs of help; NULL for none */
-	const char *example;            /* whole lines that work, one a line, without a prompt */
+	const char *verb;                /* NULL: a single word */
+	const char *summary;             /* one line, lower case, no full stop */
+	const char *operands;            /* such as "ID..."; NULL for none */
+	int min_operands, max_operands;  /* max COMMAND_MANY: any number */
+	enum noun_kind names;            /* what it is about, and what the first operand names */
+	unsigned flags;                  /* of enum command_flags */
+	const struct option *options;    /* its own; NULL for none */
+	const char *more;                /* further paragraphs of help; NULL for none */
+	const char *example;             /* whole lines that work, one a line, without a prompt */
+	const struct verb_field *fields; /* of its body or query (verb.h); NULL for none */
 	command_fn *check; /* what can be refused before a control plane is looked for; NULL */
 	command_fn *run;
 };
@@ -69,11 +72,14 @@ struct command_set {
 
 int command_main(const struct command_set *set, int argc, char **argv);
 
-/* The row that argv (without the program's name) begins with; *ret_words: how many words it took.
+/* The row that argv (without the program's name; one word at least) begins with; *ret_words: how many words it took.
  * INVALID_INPUT with the nearest command otherwise. */
 MUST_CHECK bool command_find(const struct command_set *set, int argc, char *const *argv,
 			     const struct command **ret_command, int *ret_words,
 			     struct error *error);
+
+/* How many of argv stand before the command: options may ("better-compute --state DIR nodes"). */
+int command_leading_options(int argc, char *const *argv);
 
 /* All option tables of a command, its own first; at most COMMAND_MAX_TABLES. */
 #define COMMAND_MAX_TABLES 8

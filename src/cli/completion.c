@@ -54,7 +54,9 @@ static const char FISH[] =
 /* What is being completed. */
 struct request {
 	struct cli *cli;
-	const char *words[MAX_WORDS]; /* without the program's name */
+	const char *const *all; /* the words, without the program's name */
+	size_t all_count;
+	const char *words[MAX_WORDS]; /* from the command on */
 	size_t count;
 	const char *word;   /* the last: what it begins with; "" for nothing yet */
 	const char *before; /* what stands before each candidate: "--pool=" */
@@ -142,16 +144,16 @@ static bool load_context(struct request *request)
 	char *words[MAX_WORDS];
 	int count = 0;
 
-	for (size_t i = 0; i + 1 < request->count; i++) {
-		const char *word = request->words[i];
+	for (size_t i = 0; i + 1 < request->all_count; i++) {
+		const char *word = request->all[i];
 		size_t length = strcspn(word, "=");
 		CLEANUP(free) char *name = mem_dup(word, length + 1);
 		name[length] = '\0';
 		if (!find_option(&api, name))
 			continue;
 		words[count++] = (char *)word;
-		if (!word[length] && i + 2 < request->count)
-			words[count++] = (char *)request->words[++i];
+		if (!word[length] && i + 2 < request->all_count)
+			words[count++] = (char *)request->all[++i];
 	}
 	return options_parse(tables, 1, count, words, &options, &ignored) &&
 	       context_load(&options, &request->cli->arena, &request->cli->context, &ignored);
@@ -184,7 +186,8 @@ static void offer_live(struct request *request, enum noun_kind kind, bool change
 		return;
 	cli->api = api_create(&cli->context);
 	api_set_timeout(cli->api, LIVE_TIMEOUT_MS);
-	if (!api_list_some(cli->api, noun_get(kind)->path, NULL, LIVE_MOST, &items, &more,
+	const char *query = changes && kind == NOUN_RESERVATION ? "live=true" : NULL;
+	if (!api_list_some(cli->api, noun_get(kind)->path, query, LIVE_MOST, &items, &more,
 			   &ignored))
 		return;
 	json_array_foreach(items, index, item)
@@ -232,14 +235,33 @@ static size_t count_operands(const struct request *request, const struct command
 	return count;
 }
 
+/* "bash|zsh|fish": the operand is one of these words. */
+static void offer_words(const struct request *request, const char *words)
+{
+	for (size_t length; *words; words += length + (words[length] == '|')) {
+		length = strcspn(words, "|");
+		offer(request, arena_strndup(&request->cli->arena, words, length), NULL);
+	}
+}
+
 static void offer_operands(struct request *request, const struct command *command, int used)
 {
 	bool many = command->max_operands == COMMAND_MANY && !strchr(command->operands, ' ');
 
+	if (str_equal(command->noun, "help")) {
+		if (request->count <= 3)
+			offer_commands(request, request->count == 3 ? request->words[1] : NULL);
+		return;
+	}
 	if (request->count == 2)
 		offer_commands(request, request->words[0]);
 	if (command->verb && used != 2)
 		return;
+	if (command->operands && command->names == NOUN_NONE && strchr(command->operands, '|')) {
+		if (count_operands(request, command, used) == 0)
+			offer_words(request, command->operands);
+		return;
+	}
 	if (many || (command->operands && count_operands(request, command, used) == 0))
 		offer_live(request, command->flags & COMMAND_CREATES ? NOUN_NONE : command->names,
 			   command->flags & COMMAND_CHANGES);
@@ -292,9 +314,16 @@ static void complete(struct request *request)
 static void complete_words(struct cli *cli, size_t count, const char *const *words)
 {
 	struct request request = {.cli = cli, .before = ""};
+	size_t leading;
 
 	if (count >= MAX_WORDS)
 		return;
+	request.all = words;
+	request.all_count = count;
+	/* What follows options is completed as it would be without them. */
+	leading = count ? (size_t)command_leading_options((int)count - 1, (char *const *)words) : 0;
+	count -= leading;
+	words += leading;
 	for (size_t i = 0; i < count; i++)
 		request.words[i] = words[i];
 	request.count = count;

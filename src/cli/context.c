@@ -4,12 +4,6 @@
 #include "sys/durable.h"
 #include "text/toml.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #define CONTEXT_MAX_SIZE ((size_t)64 << 10)
 #define CONTEXT_CONFIG   "better-compute/config.toml"
 #define KEY_MAX_SIZE     ((size_t)4 << 10)
@@ -29,48 +23,6 @@ static const struct {
 const char *context_field_name(enum context_field field)
 {
 	return FIELDS[field].name;
-}
-
-static void fd_cleanup(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
-
-/* Only its owner may read a file with a key, or the key is known to others. */
-static bool read_private(const char *path, size_t max_size, struct buf *ret_content,
-			 struct error *error)
-{
-	CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat stat;
-
-	if (fd < 0 || fstat(fd, &stat) != 0)
-		return error_os(error, "open '%s'", path);
-	if (!S_ISREG(stat.st_mode))
-		return error_set(error, ERROR_INVALID_CONFIG, "'%s' is not a regular file", path);
-	if (stat.st_uid != geteuid())
-		return error_set(error, ERROR_FORBIDDEN, "'%s' belongs to another user (uid %u)",
-				 path, (unsigned)stat.st_uid);
-	if (stat.st_mode & 077) {
-		error_set(error, ERROR_FORBIDDEN, "'%s' can be read by others (mode %04o)", path,
-			  (unsigned)stat.st_mode & 07777);
-		return error_hint(error, "It holds a key. Make it private: chmod 600 '%s'", path);
-	}
-	if ((uint64_t)stat.st_size > max_size)
-		return error_set(error, ERROR_RESOURCES_EXHAUSTED, "'%s' is larger than %zu bytes",
-				 path, max_size);
-	for (;;) {
-		char chunk[4096];
-		ssize_t got = read(fd, chunk, sizeof chunk);
-		if (got < 0)
-			return error_os(error, "read '%s'", path);
-		if (got == 0)
-			return true;
-		if (ret_content->length + (size_t)got > max_size)
-			return error_set(error, ERROR_RESOURCES_EXHAUSTED,
-					 "'%s' is larger than %zu bytes", path, max_size);
-		buf_add(ret_content, chunk, (size_t)got);
-	}
 }
 
 static void set(struct context *context, enum context_field field, const char *text,
@@ -102,11 +54,8 @@ static void take_flags(const struct options *options, struct context *context)
 /* Does ./.better-compute exist and belong to the caller, so that nobody else chose the key? */
 static bool own_state_here(void)
 {
-	struct stat stat;
-
-	return lstat(CONTEXT_STATE_DEFAULT, &stat) == 0 && S_ISDIR(stat.st_mode) &&
-	       stat.st_uid == geteuid() &&
-	       access(CONTEXT_STATE_DEFAULT "/" CONTEXT_FILE, F_OK) == 0;
+	return durable_is_own_folder(CONTEXT_STATE_DEFAULT) &&
+	       !durable_absent(CONTEXT_STATE_DEFAULT "/" CONTEXT_FILE);
 }
 
 /* What DIR/context.json says. */
@@ -119,7 +68,7 @@ static bool take_state(struct arena *arena, struct context *context, struct erro
 	const char *api;
 	int64_t version;
 
-	if (!read_private(path, CONTEXT_MAX_SIZE, &content, error)) {
+	if (!durable_read_own(path, CONTEXT_MAX_SIZE, &content, error)) {
 		if (error->code == ERROR_NOT_FOUND)
 			error_hint(error, "Start one there: better-compute up --state '%s'",
 				   folder);
@@ -133,13 +82,15 @@ static bool take_state(struct arena *arena, struct context *context, struct erro
 		error->code = ERROR_INVALID_CONFIG;
 		return error_wrap(error, "read '%s'", path);
 	}
+	/* Its tenant and pool are what its own key books for and in. */
+	bool own_key = !is_set(context, CONTEXT_KEY_FILE);
 	for (int i = 0; i < CONTEXT_FIELD_COUNT; i++) {
 		const char *key = FIELDS[i].state_key;
-		if (key)
+		if (key && (own_key || i == CONTEXT_API))
 			set(context, i, copy(arena, json_string_value(json_object_get(root, key))),
 			    path);
 	}
-	if (!is_set(context, CONTEXT_KEY_FILE))
+	if (own_key)
 		context->key = copy(arena, json_string_value(json_object_get(root, "key")));
 	set(context, CONTEXT_KEY_FILE, path, path);
 	return true;
@@ -241,7 +192,7 @@ static bool load_key(struct arena *arena, struct context *context, struct error 
 
 	if (!context->key && path) {
 		CLEANUP(buf) struct buf content = {0};
-		if (!read_private(path, KEY_MAX_SIZE, &content, error))
+		if (!durable_read_own(path, KEY_MAX_SIZE, &content, error))
 			return error_wrap(error, "read the API key");
 		while (content.length && strchr("\r\n ", content.data[content.length - 1]))
 			content.length--;

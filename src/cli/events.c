@@ -1,22 +1,18 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/view.h"
-#include "sys/clock.h"
 
 #include <poll.h>
 
 #define EVENTS_DEFAULT 50
 #define EVENTS_MAX     1000
-#define SEQUENCE_MAX   (INT64_C(1) << 52)
 #define FOLLOW_BEFORE  10  /* events shown before the new ones */
-#define FOLLOW_MS      500 /* from look to look */
-#define FOLLOW_MAX_MS  5000
+#define AGAIN_MS       500 /* until a stream that ended is asked for again */
+#define AGAIN_MAX_MS   5000
 
-static const struct table_column COLUMNS[] = {{"SEQ", TABLE_RIGHT},
-					      {"WHEN", 0},
-					      {"TYPE", 0},
-					      {"SUBJECT", TABLE_ID},
-					      {"DATA", TABLE_FLEX}};
+static const struct table_column COLUMNS[] = {{"SEQ", TABLE_RIGHT},  {"WHEN", 0},
+					      {"AT", TABLE_WIDE},    {"TYPE", 0},
+					      {"SUBJECT", TABLE_ID}, {"WHAT", TABLE_FLEX}};
 
 static bool fetch(struct cli *cli, int64_t after, int64_t limit, json_t **ret_answer,
 		  struct error *error)
@@ -28,40 +24,16 @@ static bool fetch(struct cli *cli, int64_t after, int64_t limit, json_t **ret_an
 	return api_call(cli->api, "GET", path, NULL, ret_answer, error);
 }
 
-/* --- the latest: sequence numbers only grow, so the last one is found by halving --- */
+/* --- the latest --- */
 
-static bool any_after(struct cli *cli, int64_t after, bool *ret_any, struct error *error)
+/* The number of the newest one there is. */
+static bool find_last(struct cli *cli, int64_t *ret_last, struct error *error)
 {
 	CLEANUP(tree) json_t *answer = NULL;
 
-	if (!fetch(cli, after, 1, &answer, error))
+	if (!fetch(cli, 0, 1, &answer, error))
 		return false;
-	*ret_any = json_array_size(json_object_get(answer, "items")) > 0;
-	return true;
-}
-
-static bool find_last(struct cli *cli, int64_t *ret_last, struct error *error)
-{
-	int64_t none = 1,
-		some = 0; /* nothing is after `none`; `some`: 0, or something is after it */
-	bool any;
-
-	for (;; none *= 2) {
-		if (!any_after(cli, none, &any, error))
-			return false;
-		if (!any || none > SEQUENCE_MAX / 2)
-			break;
-		some = none;
-	}
-	while (some + 1 < none) {
-		int64_t middle = some + (none - some) / 2;
-		if (!any_after(cli, middle, &any, error))
-			return false;
-		*(any ? &some : &none) = middle;
-	}
-	if (!any_after(cli, some, &any, error))
-		return false;
-	*ret_last = any ? none : some;
+	*ret_last = view_number(answer, "last");
 	return true;
 }
 
@@ -89,12 +61,9 @@ static bool read_tail(struct cli *cli, int64_t after, size_t most, json_t **ret_
 }
 
 /* Numbers have gaps where events are another tenant's: the look back is doubled until it's enough. */
-static bool read_latest(struct cli *cli, int64_t most, json_t **ret_items, struct error *error)
+static bool read_latest(struct cli *cli, int64_t most, int64_t last, json_t **ret_items,
+			struct error *error)
 {
-	int64_t last;
-
-	if (!find_last(cli, &last, error))
-		return false;
 	for (int64_t back = most;; back *= 2) {
 		CLEANUP(tree) json_t *items = NULL;
 		int64_t after = last > back ? last - back : 0;
@@ -118,101 +87,105 @@ static void print_table(struct cli *cli, const json_t *items)
 	table_init(&table, COLUMNS, ARRAY_SIZE(COLUMNS));
 	json_array_foreach(items, index, item)
 	{
-		CLEANUP(free) char *data = json_dumps(json_object_get(item, "data"), JSON_COMPACT);
 		table_cellf(&table, "%lld", (long long)view_number(item, "seq"));
 		table_cell(&table, view_relative(&cli->arena, item, "at", cli->now));
+		table_cell(&table, view_second(&cli->arena, item, "at"));
 		table_cell(&table, view_text(item, "type"));
 		table_cell(&table, view_text(item, "subject"));
-		table_cell(&table, data);
+		table_cell(&table, view_event(&cli->arena, item));
 	}
 	output_table(cli, &table);
 }
 
 /* --- following: each event one line, as it comes --- */
 
+struct follower {
+	struct cli *cli;
+	int64_t after; /* the last one that was shown */
+	int64_t pause_ms;
+	bool away; /* and that was said */
+};
+
 static void print_line(struct cli *cli, const json_t *event)
 {
-	CLEANUP(free)
-	char *text = json_dumps(cli->output == CLI_JSON ? event : json_object_get(event, "data"),
-				JSON_COMPACT);
 	CLEANUP(arena) struct arena arena = {0}; /* there is no end to the lines */
+	const char *at = view_second(&arena, event, "at"), *type = view_text(event, "type");
+	const char *subject = view_text(event, "subject"), *what = view_event(&arena, event);
 
+	if (cli->output == CLI_JSON) {
+		CLEANUP(free) char *text = json_dumps(event, JSON_COMPACT);
+		puts(text);
+		return;
+	}
 	if (cli->output == CLI_YAML)
 		puts("---");
-	if (cli->output == CLI_JSON) {
-		puts(text);
-	} else if (!output_raw(cli, event)) {
-		const char *at = view_exact(&arena, event, "at"), *type = view_text(event, "type"),
-			   *subject = view_text(event, "subject");
-		table_sanitize(text);
-		printf("%lld  %s  %s  %s  %s\n", (long long)view_number(event, "seq"),
-		       at ? at : "-", type ? type : "-", subject ? subject : "-", text);
-	}
+	if (!output_raw(cli, event))
+		output_line("%lld  %s  %s  %s  %s", (long long)view_number(event, "seq"),
+			    at ? at : "-", type ? type : "-", subject ? subject : "-",
+			    what ? what : "-");
+}
+
+static bool show(void *arg, const json_t *event, struct error *error)
+{
+	struct follower *follower = arg;
+
+	follower->after = view_number(event, "seq");
+	follower->pause_ms = AGAIN_MS;
+	follower->away = false;
+	print_line(follower->cli, event);
+	return fflush(stdout) == 0 || error_os(error, "write to standard output");
 }
 
 /* A control plane that restarts is waited for; said once each time it goes away. */
-static bool follow(struct cli *cli, int64_t after, struct error *error)
+static bool follow(struct follower *follower, struct error *error)
 {
-	int64_t pause_ms = FOLLOW_MS;
-	bool away = false;
-
 	for (;;) {
-		CLEANUP(tree) json_t *answer = NULL;
-		size_t index;
-		json_t *event;
-
-		if (fetch(cli, after, EVENTS_MAX, &answer, error)) {
-			pause_ms = FOLLOW_MS;
-			away = false;
-		} else if (error->code != ERROR_UNAVAILABLE && error->code != ERROR_RATE_LIMITED) {
-			return false;
-		} else {
-			if (!away)
+		if (!api_follow(follower->cli->api, follower->after, show, follower, error)) {
+			if (error->code != ERROR_UNAVAILABLE && error->code != ERROR_RATE_LIMITED)
+				return false;
+			if (!follower->away)
 				output_note("%s; trying again", error->what);
-			away = true;
-			pause_ms = pause_ms * 2 < FOLLOW_MAX_MS ? pause_ms * 2 : FOLLOW_MAX_MS;
+			follower->away = true;
 		}
-		const json_t *items = json_object_get(answer, "items");
-		json_array_foreach(items, index, event)
-		{
-			after = view_number(event, "seq");
-			print_line(cli, event);
-		}
-		if (fflush(stdout) != 0)
-			return error_os(error, "write to standard output");
-		if (json_array_size(items) < EVENTS_MAX)
-			(void)poll(NULL, 0, (int)pause_ms);
+		(void)poll(NULL, 0, (int)follower->pause_ms);
+		follower->pause_ms = follower->pause_ms * 2 < AGAIN_MAX_MS ? follower->pause_ms * 2
+									   : AGAIN_MAX_MS;
 	}
 }
 
 static bool run_follow(struct cli *cli, struct error *error)
 {
-	int64_t after = options_number(cli->options, "after", 0);
+	struct follower follower = {.cli = cli, .pause_ms = AGAIN_MS};
 	CLEANUP(tree) json_t *items = NULL;
 	size_t index;
 	json_t *event;
 
-	if (options_given(cli->options, "after"))
-		return follow(cli, after, error);
-	if (!read_latest(cli, options_number(cli->options, "limit", FOLLOW_BEFORE), &items, error))
+	if (options_given(cli->options, "after")) {
+		follower.after = options_number(cli->options, "after", 0);
+		return follow(&follower, error);
+	}
+	if (!find_last(cli, &follower.after, error) ||
+	    !read_latest(cli, options_number(cli->options, "limit", FOLLOW_BEFORE), follower.after,
+			 &items, error))
 		return false;
 	json_array_foreach(items, index, event)
 	{
-		after = view_number(event, "seq");
-		print_line(cli, event);
+		if (!show(&follower, event, error))
+			return false;
 	}
-	return follow(cli, after, error);
+	return follow(&follower, error);
 }
 
 static bool run(struct cli *cli, struct error *error)
 {
 	int64_t limit = options_number(cli->options, "limit", EVENTS_DEFAULT);
 	CLEANUP(tree) json_t *answer = NULL, *items = NULL;
+	int64_t last;
 
 	if (options_given(cli->options, "follow"))
 		return run_follow(cli, error);
 	if (!options_given(cli->options, "after")) {
-		if (!read_latest(cli, limit, &items, error))
+		if (!find_last(cli, &last, error) || !read_latest(cli, limit, last, &items, error))
 			return false;
 	} else {
 		if (!fetch(cli, options_number(cli->options, "after", 0), limit, &answer, error))
@@ -241,7 +214,7 @@ const struct command EVENT_COMMANDS[] = {
 	{
 		.noun = "events",
 		.summary = "show what happened to nodes and reservations",
-		.flags = COMMAND_DAILY | COMMAND_API | COMMAND_OUTPUT,
+		.flags = COMMAND_DAILY | COMMAND_API | COMMAND_ANSWER,
 		.options = OPTIONS,
 		.more = "With --follow each event is a line as it comes; with -o json one JSON "
 			"object a line.",

@@ -21,6 +21,7 @@ const char HELP_EXIT[] =
 const struct help_group HELP_GROUPS[] = {
 	{0, "Every command takes:"},
 	{COMMAND_OUTPUT, "Commands that print things take:"},
+	{COMMAND_ANSWER, "Commands whose answer has no ids take:"},
 	{COMMAND_CHANGES, "Commands that change something take:"},
 	{COMMAND_CREATES, "Commands that make something take:"},
 	{COMMAND_ASKS, "Commands that ask before they do something dangerous take:"},

@@ -9,27 +9,7 @@
 
 static bool create(struct cli *cli, struct error *error)
 {
-	CLEANUP(tree) json_t *body = json_object(), *answer = NULL;
-	const char *pool;
-
-	if (!cli_pool(cli, &pool, error))
-		return false;
-	tree_set(body, "poolId", tree_string(pool));
-	verb_add_text(cli, body, "ttl", "ttl");
-	verb_add_number(cli, body, "max-uses", "maxUses");
-	if (options_given(cli->options, "hosted"))
-		tree_set(body, "hosted", tree_string("kubernetes"));
-	if (!cli_change(cli, "POST", "/v1/join-tokens", body, &answer, error))
-		return false;
-	return !answer || secret_hand_over(cli, answer, "token", error);
-}
-
-static bool list(struct cli *cli, struct error *error)
-{
-	CLEANUP(buf) struct buf query = {0};
-
-	return verb_query_id(cli, &query, NOUN_POOL, "pool", "poolId", error) &&
-	       noun_list(cli, NOUN_JOIN_TOKEN, query.length ? buf_text(&query) : NULL, error);
+	return secret_create(cli, "token", error);
 }
 
 static bool revoke(struct cli *cli, struct error *error)
@@ -56,52 +36,51 @@ static const struct option CREATE_OPTIONS[] = {
 	{0},
 };
 
+static const struct verb_field LIST_FIELDS[] = {FIELD_ID("poolId", "pool", NOUN_POOL), {0}};
+static const struct verb_field CREATE_FIELDS[] = {
+	FIELD_POOL,
+	FIELD_TEXT("ttl", "ttl"),
+	FIELD_NUMBER("maxUses", "max-uses"),
+	FIELD_FLAG("hosted", "hosted", "kubernetes"),
+	{0},
+};
+
+#define JOIN_TOKENS .noun = "join-tokens", .names = NOUN_JOIN_TOKEN
+
 const struct command JOIN_TOKEN_COMMANDS[] = {
 	{
-		.noun = "join-tokens",
+		JOIN_TOKENS,
 		.verb = "list",
 		.summary = "list the join tokens (never the secret itself)",
-		.names = NOUN_JOIN_TOKEN,
 		.flags = COMMAND_DEFAULT | COMMAND_API | COMMAND_OUTPUT,
 		.options = LIST_OPTIONS,
 		.example = "better-compute join-tokens\n",
-		.run = list,
+		.fields = LIST_FIELDS,
+		.run = verb_list,
 	},
 	{
-		.noun = "join-tokens",
-		.verb = "create",
+		JOIN_TOKENS,
+		VERB_CREATES,
 		.summary = "make a token that lets machines join a pool",
-		.names = NOUN_JOIN_TOKEN,
-		.flags = COMMAND_CREATES | COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = CREATE_OPTIONS,
 		.more = "Whoever can read a live token can join a machine to the pool: set "
 			"--max-uses to the number of machines, and a short --ttl.",
 		.example = "better-compute join-tokens create --max-uses 2 --ttl 1h --out "
 			   "join.token\n",
 		.check = cli_check_out,
+		.fields = CREATE_FIELDS,
 		.run = create,
 	},
 	{
-		.noun = "join-tokens",
-		.verb = "show",
+		JOIN_TOKENS,
+		VERB_SHOWS("ID"),
 		.summary = "show one join token's uses and state",
-		.operands = "ID",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_JOIN_TOKEN,
-		.flags = COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute join-tokens show jt_01kb7\n",
-		.run = verb_show,
 	},
 	{
-		.noun = "join-tokens",
-		.verb = "revoke",
+		JOIN_TOKENS,
+		VERB_CHANGES("revoke", "ID"),
 		.summary = "let nobody join by a token any more",
-		.operands = "ID",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_JOIN_TOKEN,
-		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.more = "Nodes that have joined are not affected.",
 		.example = "better-compute join-tokens revoke jt_01kb7\n",
 		.run = revoke,

@@ -1,4 +1,6 @@
 #include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/pages.h"
 #include "cli/secret.h"
 #include "cli/verb.h"
 
@@ -16,26 +18,7 @@ static bool check_create(struct cli *cli, struct error *error)
 
 static bool create(struct cli *cli, struct error *error)
 {
-	CLEANUP(tree) json_t *body = json_object(), *answer = NULL;
-	const char *tenant;
-
-	if (!cli_tenant(cli, &tenant, error))
-		return false;
-	tree_set(body, "tenantId", tree_string(tenant));
-	verb_add_text(cli, body, "role", "role");
-	tree_set(body, "name", tree_string(cli->options->operands[0]));
-	if (!cli_change(cli, "POST", "/v1/keys", body, &answer, error))
-		return false;
-	return !answer || secret_hand_over(cli, answer, "key", error);
-}
-
-static bool update(struct cli *cli, struct error *error)
-{
-	CLEANUP(tree) json_t *body = json_object();
-
-	verb_add_text(cli, body, "name", "name");
-	verb_add_text(cli, body, "role", "role");
-	return verb_patch(cli, body, "Give --name NAME or --role ROLE.", error);
+	return secret_create(cli, "key", error);
 }
 
 static bool rotate(struct cli *cli, struct error *error)
@@ -45,7 +28,8 @@ static bool rotate(struct cli *cli, struct error *error)
 
 	if (!verb_id(cli, &id, error))
 		return false;
-	verb_add_text(cli, body, "overlap", "overlap");
+	if (overlap)
+		tree_set(body, "overlap", tree_string(overlap));
 	if (!verb_confirm(cli,
 			  overlap ? arena_printf(&cli->arena,
 						 "rotating %s makes a new secret; the old one ends "
@@ -78,7 +62,8 @@ static bool whoami(struct cli *cli, struct error *error)
 
 	if (!api_call(cli->api, "GET", "/v1/whoami", NULL, &answer, error))
 		return false;
-	noun_print(cli, answer);
+	if (!output_raw(cli, answer))
+		page_of_principal(answer);
 	return true;
 }
 
@@ -108,66 +93,51 @@ static const struct option ROTATE_OPTIONS[] = {
 	{0},
 };
 
+static const struct verb_field CREATE_FIELDS[] = {
+	FIELD_TENANT, FIELD_TEXT("role", "role"), FIELD_OPERAND("name"), {0}};
+static const struct verb_field UPDATE_FIELDS[] = {
+	FIELD_TEXT("name", "name"), FIELD_TEXT("role", "role"), {0}};
+
+#define KEYS .noun = "keys", .names = NOUN_KEY
+
 const struct command KEY_COMMANDS[] = {
 	{
-		.noun = "keys",
-		.verb = "list",
+		KEYS,
+		VERB_LISTS,
 		.summary = "list the API keys (never the secret itself)",
-		.names = NOUN_KEY,
-		.flags = COMMAND_DEFAULT | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute keys\n",
-		.run = verb_list,
 	},
 	{
-		.noun = "keys",
-		.verb = "create",
+		KEYS,
+		VERB_CHANGES("create", "NAME"),
 		.summary = "make an API key",
-		.operands = "NAME",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_KEY,
-		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = CREATE_OPTIONS,
 		.more = "operator: everything; owner: all of the tenant; user: reservations; "
 			"viewer: reads.",
 		.example = "better-compute keys create ci --role user --out ci.key\n",
 		.check = check_create,
+		.fields = CREATE_FIELDS,
 		.run = create,
 	},
 	{
-		.noun = "keys",
-		.verb = "show",
+		KEYS,
+		VERB_SHOWS("KEY"),
 		.summary = "show one API key's role and state",
-		.operands = "KEY",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_KEY,
-		.flags = COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute keys show ci\n",
-		.run = verb_show,
 	},
 	{
-		.noun = "keys",
-		.verb = "update",
+		KEYS,
+		VERB_CHANGES("update", "KEY"),
 		.summary = "rename an API key, or change what it may do",
-		.operands = "KEY",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_KEY,
-		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = UPDATE_OPTIONS,
 		.example = "better-compute keys update ci --role viewer\n",
-		.run = update,
+		.fields = UPDATE_FIELDS,
+		.run = verb_update,
 	},
 	{
-		.noun = "keys",
-		.verb = "rotate",
+		KEYS,
+		VERB_ASKS("rotate", "KEY"),
 		.summary = "give an API key a new secret",
-		.operands = "KEY",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_KEY,
-		.flags = COMMAND_CHANGES | COMMAND_ASKS | COMMAND_API | COMMAND_OUTPUT,
 		.options = ROTATE_OPTIONS,
 		.more = "With --overlap both secrets are good for that time, so that whoever uses "
 			"the key can change over.",
@@ -176,21 +146,16 @@ const struct command KEY_COMMANDS[] = {
 		.run = rotate,
 	},
 	{
-		.noun = "keys",
-		.verb = "revoke",
+		KEYS,
+		VERB_ASKS("revoke", "KEY"),
 		.summary = "make an API key worthless",
-		.operands = "KEY",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_KEY,
-		.flags = COMMAND_CHANGES | COMMAND_ASKS | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute keys revoke ci --yes\n",
 		.run = revoke,
 	},
 	{
 		.noun = "whoami",
 		.summary = "show whose key is used",
-		.flags = COMMAND_API | COMMAND_OUTPUT,
+		.flags = COMMAND_API | COMMAND_ANSWER,
 		.example = "better-compute whoami\n",
 		.run = whoami,
 	},

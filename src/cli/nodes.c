@@ -4,14 +4,6 @@
 #include "cli/view.h"
 #include "cli/wait.h"
 
-static bool list(struct cli *cli, struct error *error)
-{
-	CLEANUP(buf) struct buf query = {0};
-
-	return verb_query_id(cli, &query, NOUN_POOL, "pool", "poolId", error) &&
-	       noun_list(cli, NOUN_NODE, query.length ? buf_text(&query) : NULL, error);
-}
-
 /* A change's answer in one line. */
 static bool act(struct cli *cli, const char *id, const char *action, json_t *body,
 		struct error *error)
@@ -21,7 +13,7 @@ static bool act(struct cli *cli, const char *id, const char *action, json_t *bod
 	if (!verb_send(cli, id, action, body, &answer, error))
 		return false;
 	if (answer && !output_raw(cli, answer))
-		printf("%s  %s\n", id, view_text(answer, "state"));
+		output_line("%s  %s", id, view_text(answer, "state"));
 	return true;
 }
 
@@ -69,6 +61,14 @@ static bool label(struct cli *cli, struct error *error)
 
 	tree_set(body, "labels", labels);
 	return read_labels(cli->options, labels, error) && verb_patch(cli, body, "", error);
+}
+
+static bool spot(struct cli *cli, struct error *error)
+{
+	CLEANUP(tree) json_t *body = json_object();
+
+	tree_set(body, "spot", json_boolean(!options_given(cli->options, "off")));
+	return verb_patch(cli, body, "", error);
 }
 
 static size_t booked_devices(const json_t *node)
@@ -158,7 +158,14 @@ static bool retire(struct cli *cli, struct error *error)
 		id, booked_devices(node));
 	if (lost)
 		tree_set(body, "lost", json_true());
-	return verb_confirm(cli, question, error) && act(cli, id, "retire", body, error);
+	if (!verb_confirm(cli, question, error))
+		return false;
+	if (act(cli, id, "retire", body, error))
+		return true;
+	if (error->code == ERROR_INVALID_STATE && !lost) /* the API's own speaks of a body */
+		error_hint(error, "Release what is booked there first, or say --lost when the "
+				  "machine is gone and will not answer again.");
+	return false;
 }
 
 static const struct option LIST_OPTIONS[] = {
@@ -176,37 +183,39 @@ static const struct option RETIRE_OPTIONS[] = {
 	{0},
 };
 
+static const struct verb_field LIST_FIELDS[] = {FIELD_ID("poolId", "pool", NOUN_POOL), {0}};
+
+static const struct option SPOT_OPTIONS[] = {
+	{"off", 0, OPTION_FLAG, NULL, "it stays: it takes every reservation again", 0, 0, NULL},
+	{0},
+};
+
+#define NODES .noun = "nodes", .names = NOUN_NODE
+
 const struct command NODE_COMMANDS[] = {
 	{
-		.noun = "nodes",
+		NODES,
 		.verb = "list",
 		.summary = "list the machines with their GPUs",
-		.names = NOUN_NODE,
 		.flags = COMMAND_DEFAULT | COMMAND_DAILY | COMMAND_API | COMMAND_OUTPUT,
 		.options = LIST_OPTIONS,
 		.example = "better-compute nodes\n",
-		.run = list,
+		.fields = LIST_FIELDS,
+		.run = verb_list,
 	},
 	{
-		.noun = "nodes",
-		.verb = "show",
+		NODES,
+		VERB_SHOWS("NODE"),
 		.summary = "show one node and its devices",
-		.operands = "NODE",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_NODE,
-		.flags = COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute nodes show gpu-node-07\n",
-		.run = verb_show,
 	},
 	{
-		.noun = "nodes",
+		NODES,
 		.verb = "label",
 		.summary = "set labels of a node, or take them away",
 		.operands = "NODE NAME=VALUE|NAME-...",
 		.min_operands = 2,
 		.max_operands = COMMAND_MANY,
-		.names = NOUN_NODE,
 		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.check = check_label,
 		.more = "The other labels stay. Gangs find nodes that stand together by "
@@ -216,14 +225,19 @@ const struct command NODE_COMMANDS[] = {
 		.run = label,
 	},
 	{
-		.noun = "nodes",
-		.verb = "drain",
+		NODES,
+		VERB_CHANGES("spot", "NODE"),
+		.summary = "say that a machine may be taken away",
+		.options = SPOT_OPTIONS,
+		.more = "It then takes only reservations that were made with --spot; what is "
+			"booked there goes on.",
+		.example = "better-compute nodes spot gpu-node-07 --dry-run\n",
+		.run = spot,
+	},
+	{
+		NODES,
+		VERB_CHANGES("drain", "NODE"),
 		.summary = "give a node no new work",
-		.operands = "NODE",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_NODE,
-		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = DRAIN_OPTIONS,
 		.more = "What is booked there goes on to its end; --wait waits for that.",
 		.check = wait_check,
@@ -231,26 +245,16 @@ const struct command NODE_COMMANDS[] = {
 		.run = drain,
 	},
 	{
-		.noun = "nodes",
-		.verb = "undrain",
+		NODES,
+		VERB_CHANGES("undrain", "NODE"),
 		.summary = "give a node work again",
-		.operands = "NODE",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_NODE,
-		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute nodes undrain gpu-node-07\n",
 		.run = undrain,
 	},
 	{
-		.noun = "nodes",
-		.verb = "retire",
+		NODES,
+		VERB_ASKS("retire", "NODE"),
 		.summary = "take a machine out for good",
-		.operands = "NODE",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_NODE,
-		.flags = COMMAND_CHANGES | COMMAND_ASKS | COMMAND_API | COMMAND_OUTPUT,
 		.options = RETIRE_OPTIONS,
 		.example = "better-compute nodes retire gpu-node-07 --dry-run\n",
 		.run = retire,

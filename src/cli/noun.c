@@ -217,11 +217,10 @@ const char *noun_view_name(struct noun_view *view, enum noun_kind kind, const js
 static void note_simulated(const json_t *node)
 {
 	const char *reason = view_text(node, "simulatedReason");
-	CLEANUP(free) char *text = mem_strdup(reason ? reason : "no reason given");
 
-	table_sanitize(text);
 	output_note("the %zu GPUs of %s are simulated: %s",
-		    json_array_size(json_object_get(node, "gpus")), view_text(node, "id"), text);
+		    json_array_size(json_object_get(node, "gpus")), view_text(node, "id"),
+		    reason ? reason : "no reason given");
 }
 
 void noun_note_simulated(struct cli *cli, json_t *nodes)
@@ -244,7 +243,8 @@ void noun_note_simulated(struct cli *cli, json_t *nodes)
 		output_note("so are those of %zu more nodes", count - NODES_NOTED);
 }
 
-bool noun_list(struct cli *cli, enum noun_kind kind, const char *query, struct error *error)
+bool noun_list(struct cli *cli, enum noun_kind kind, const char *query, const char *which,
+	       struct error *error)
 {
 	const struct noun *noun = noun_get(kind);
 	CLEANUP(tree) json_t *items = NULL;
@@ -259,7 +259,10 @@ bool noun_list(struct cli *cli, enum noun_kind kind, const char *query, struct e
 	if (output_raw_list(cli, items))
 		return true;
 	if (json_array_size(items) == 0) {
-		output_note("no %s%s; make one: %s", noun->plural, query ? " of this kind" : " yet",
+		output_note("no %s %s; make one: %s", noun->plural,
+			    which   ? which
+			    : query ? "of this kind"
+				    : "yet",
 			    noun->make);
 		return true;
 	}

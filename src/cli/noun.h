@@ -57,9 +57,10 @@ MUST_CHECK bool noun_fetch(struct cli *cli, enum noun_kind kind, const char *tex
 /* Returns false; NOT_FOUND gets a hint at the listing. */
 bool noun_missing(enum noun_kind kind, struct error *error);
 
-/* Lists, as `-o` says; `query` may be NULL. */
+/* Lists, as `-o` says. `query` may be NULL; `which` says of which there are none, such as "of this
+ * kind"; NULL: by itself. */
 MUST_CHECK bool noun_list(struct cli *cli, enum noun_kind kind, const char *query,
-			  struct error *error);
+			  const char *which, struct error *error);
 /* Prints an object: its noun's page or all its fields, or as `-o` says. */
 void noun_print(struct cli *cli, const json_t *item);
 

@@ -1,16 +1,25 @@
 #include "cli/output.h"
+#include "cli/page.h"
 
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-size_t output_width(void)
+#define NOTE     "note: "
+#define NOTE_MIN 32 /* characters of a remark in a line, however narrow the terminal */
+
+static size_t width_of(int fd)
 {
 	struct winsize size = {0};
 
-	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+	if (!isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) != 0)
 		return 0;
 	return size.ws_col;
+}
+
+size_t output_width(void)
+{
+	return width_of(STDOUT_FILENO);
 }
 
 bool output_colour(FILE *file)
@@ -23,6 +32,27 @@ bool output_colour(FILE *file)
 void output_text(const struct buf *text)
 {
 	fwrite(text->data, 1, text->length, stdout);
+}
+
+static char *formatted(const char *format, va_list args)
+{
+	char *text = NULL;
+
+	if (vasprintf(&text, format, args) < 0)
+		abort();
+	return text;
+}
+
+void output_line(const char *format, ...)
+{
+	CLEANUP(free) char *text = NULL;
+	va_list args;
+
+	va_start(args, format);
+	text = formatted(format, args);
+	va_end(args);
+	table_sanitize_lines(text);
+	puts(text);
 }
 
 void output_table(const struct cli *cli, const struct table *table)
@@ -192,24 +222,35 @@ bool output_raw_list(const struct cli *cli, json_t *items)
 
 void output_note(const char *format, ...)
 {
+	size_t width = width_of(STDERR_FILENO), column = strlen(NOTE);
+	CLEANUP(buf) struct buf out = {0};
+	CLEANUP(free) char *text = NULL;
 	va_list args;
 
-	fflush(stdout); /* a remark follows what it is about, also where both go to one place */
-	fputs("note: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	text = formatted(format, args);
 	va_end(args);
-	fputc('\n', stderr);
+	table_sanitize(text);
+	buf_add_text(&out, NOTE);
+	page_add_wrapped(&out, text, column,
+			 width == 0                  ? SIZE_MAX
+			 : width < column + NOTE_MIN ? NOTE_MIN
+						     : width - column);
+	fflush(stdout); /* a remark follows what it is about, also where both go to one place */
+	fwrite(out.data, 1, out.length, stderr);
 }
 
 void output_error(const struct cli *cli, const struct error *error, const char *request_id)
 {
 	bool colour = output_colour(stderr);
+	struct error said = *error;
 
+	table_sanitize(said.what);
+	table_sanitize(said.hint);
 	fprintf(stderr, "%serror:%s %s\n", colour ? "\033[1;31m" : "", colour ? "\033[0m" : "",
-		error->what);
-	if (error->hint[0])
-		fprintf(stderr, "  %s\n", error->hint);
+		said.what);
+	if (said.hint[0])
+		fprintf(stderr, "  %s\n", said.hint);
 	if (cli->verbose)
 		fprintf(stderr, "  %s%s%s\n", error_code_name(error->code),
 			request_id[0] ? ", request " : "", request_id);
@@ -217,15 +258,17 @@ void output_error(const struct cli *cli, const struct error *error, const char *
 
 bool output_confirm(const struct cli *cli, const char *question, struct error *error)
 {
+	CLEANUP(free) char *shown = mem_strdup(question);
 	char answer[16] = "";
 
+	table_sanitize(shown);
 	if (options_given(cli->options, "yes"))
 		return true;
 	if (!isatty(STDIN_FILENO)) {
 		error_set(error, ERROR_INVALID_INPUT, "%s", question);
 		return error_hint(error, "Nobody is here to ask: add --yes to do it.");
 	}
-	fprintf(stderr, "%s\nContinue? [y/N] ", question);
+	fprintf(stderr, "%s\nContinue? [y/N] ", shown);
 	if (fgets(answer, sizeof answer, stdin) &&
 	    (str_equal(answer, "y\n") || str_equal(answer, "yes\n")))
 		return true;

@@ -13,6 +13,9 @@ size_t output_width(void);
 bool output_colour(FILE *file); /* a terminal, and NO_COLOR isn't set */
 
 void output_text(const struct buf *text);
+/* One line, or several, for people: a newline is added, and text from outside can't move the
+ * cursor. */
+void output_line(const char *format, ...) PRINTF(1, 2);
 void output_table(const struct cli *cli, const struct table *table);
 
 /* json, yaml and name output of one object or of a list's items; false for tables: the caller's. */
@@ -25,7 +28,7 @@ void output_json(struct buf *out, const json_t *value);
 /* JSON as YAML: block style, strings quoted unless they are plainly words. Pure. */
 void output_yaml(struct buf *out, const json_t *value);
 
-/* A remark for the person, on stderr: "note: ...". */
+/* A remark for the person, on stderr: "note: ...", in lines that fit the terminal. */
 void output_note(const char *format, ...) PRINTF(1, 2);
 
 /* At most three lines on stderr: what failed, why, what to do; -v adds code and request id. */

@@ -53,9 +53,8 @@ static size_t word_width(const char *text, size_t length)
 	return width;
 }
 
-/* Words in lines of at most `width`, each but the first behind `column` spaces. Spaces within a
- * line stay as they are. */
-static void add_wrapped(struct buf *out, const char *text, size_t column, size_t width)
+/* Spaces within a line stay as they are. */
+void page_add_wrapped(struct buf *out, const char *text, size_t column, size_t width)
 {
 	size_t used = 0;
 
@@ -88,6 +87,6 @@ void page_render(const struct page *page, size_t indent, size_t width, struct bu
 		const struct page_line *line = &page->lines.items[i];
 		size_t padding = labels - table_text_width(line->label) + GAP;
 		buf_printf(out, "%*s%s%*s", (int)indent, "", line->label, (int)padding, "");
-		add_wrapped(out, line->text, column, rest);
+		page_add_wrapped(out, line->text, column, rest);
 	}
 }

@@ -33,5 +33,9 @@ static inline void page_cleanup(struct page *page)
 void page_line(struct page *page, const char *label, const char *text);
 void page_linef(struct page *page, const char *label, const char *format, ...) PRINTF(3, 4);
 
+/* Words of `text` in lines of at most `width`, each but the first behind `column` spaces; a newline
+ * at the end. */
+void page_add_wrapped(struct buf *out, const char *text, size_t column, size_t width);
+
 /* `indent` spaces before each label; `width` 0: no limit. */
 void page_render(const struct page *page, size_t indent, size_t width, struct buf *out);

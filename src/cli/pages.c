@@ -1,4 +1,5 @@
 #include "cli/pages.h"
+#include "cli/booking.h"
 #include "cli/noun.h"
 #include "cli/output.h"
 #include "cli/page.h"
@@ -6,11 +7,11 @@
 
 #define INDENT 2
 
-static void print(const struct page *page)
+static void print(const struct page *page, size_t indent)
 {
 	CLEANUP(buf) struct buf text = {0};
 
-	page_render(page, INDENT, output_width(), &text);
+	page_render(page, indent, output_width(), &text);
 	output_text(&text);
 }
 
@@ -30,17 +31,20 @@ static void add_conditions(struct cli *cli, struct page *page, const json_t *con
 	}
 }
 
-static void add_name(struct cli *cli, struct page *page, enum noun_kind kind, const char *label,
-		     const json_t *item, const char *key)
+static void add_named(struct page *page, const char *label, const char *name, const char *id)
 {
-	struct noun_view view = {.cli = cli};
-	const char *id = view_text(item, key), *name = noun_view_name(&view, kind, item, key);
-
 	if (id && name && !str_equal(id, name))
 		page_linef(page, label, "%s (%s)", name, id);
 	else
 		page_line(page, label, id);
-	noun_view_deinit(&view);
+}
+
+static void add_name(struct cli *cli, struct page *page, enum noun_kind kind, const char *label,
+		     const json_t *item, const char *key)
+{
+	CLEANUP(noun_view) struct noun_view view = {.cli = cli};
+
+	add_named(page, label, noun_view_name(&view, kind, item, key), view_text(item, key));
 }
 
 /* --- a reservation --- */
@@ -165,8 +169,9 @@ void page_of_reservation(struct cli *cli, const json_t *item)
 	bool pending = state && str_equal(state, "pending"), over = state && view_terminal(state);
 	CLEANUP(page) struct page page = {0};
 
-	printf("%s  %s\n", id ? id : "?", state ? state : "?");
-	page_line(&page, "because", view_text(item, "stateReason"));
+	output_line("%s  %s", id ? id : "?", state ? state : "?");
+	if (json_array_size(reasons) == 0 || !over) /* else they say it */
+		page_line(&page, "because", view_text(item, "stateReason"));
 	add_place(cli, &page, item);
 	add_times(cli, &page, item, over);
 	/* What kept a reservation waiting is past when it has a place. */
@@ -176,12 +181,26 @@ void page_of_reservation(struct cli *cli, const json_t *item)
 			  : pending ? "waits"
 				    : "why",
 			  view_reason(&cli->arena, reasons, i, json_object_get(item, "devices")));
+	if (pending)
+		page_line(&page, "first fit", booking_first_fit_of(cli, item));
 	add_conditions(cli, &page, json_object_get(item, "conditions"));
 	if (!over)
 		page_line(&page, "pods ask", page_pods_ask(&cli->arena, item));
-	print(&page);
+	print(&page, INDENT);
 	print_allocations(cli, json_object_get(item, "allocations"));
 	noun_note_simulated(cli, NULL);
+}
+
+/* --- whoever asks --- */
+
+void page_of_principal(const json_t *item)
+{
+	CLEANUP(page) struct page page = {0};
+
+	add_named(&page, "key", view_text(item, "keyName"), view_text(item, "keyId"));
+	add_named(&page, "tenant", view_text(item, "tenantName"), view_text(item, "tenantId"));
+	page_line(&page, "role", view_text(item, "role"));
+	print(&page, 0);
 }
 
 /* --- a node --- */
@@ -224,11 +243,11 @@ void page_of_node(struct cli *cli, const json_t *item)
 	bool connected = json_is_true(json_object_get(item, "connected"));
 	CLEANUP(page) struct page page = {0};
 
-	printf("%s  %s, %s%s\n", id ? id : "?", state ? state : "?",
-	       connected ? "connected"
-	       : seen    ? "last seen "
-			 : "never seen",
-	       connected || !seen ? "" : seen);
+	output_line("%s  %s, %s%s", id ? id : "?", state ? state : "?",
+		    connected ? "connected"
+		    : seen    ? "last seen "
+			      : "never seen",
+		    connected || !seen ? "" : seen);
 	page_line(&page, "hostname", view_text(item, "hostname"));
 	page_line(&page, "as Node", view_text(item, "kubernetesNodeName"));
 	page_line(&page, "GPUs", view_gpus(&cli->arena, item));
@@ -245,6 +264,6 @@ void page_of_node(struct cli *cli, const json_t *item)
 		   (long long)view_number(item, "storedGeneration"),
 		   (long long)view_number(item, "specGeneration"));
 	page_line(&page, "joined", view_when(&cli->arena, item, "createdAt", cli->now));
-	print(&page);
+	print(&page, INDENT);
 	print_devices(cli, json_object_get(item, "devices"));
 }

@@ -20,6 +20,8 @@ bool period_check(struct cli *cli, struct error *error)
 
 	if (!read(cli, "from", &has_from, &from, error) || !read(cli, "to", &has_to, &to, error))
 		return false;
+	if (has_from && !has_to && from.ms >= cli->now.ms)
+		return error_field(error, "--from", "it is not in the past");
 	if (!has_from || !has_to || from.ms < to.ms)
 		return true;
 	error_field(error, "--to", "it is not later than --from");

@@ -57,7 +57,7 @@ const struct command PKI_STATUS_COMMANDS[] = {
 		.noun = "pki",
 		.verb = "status",
 		.summary = "show the pins, the authorities' ends, and a change of keys under way",
-		.flags = COMMAND_API | COMMAND_OUTPUT,
+		.flags = COMMAND_API | COMMAND_ANSWER,
 		.more = "As the running control plane has them. The pins go into bcd's config.toml "
 			"under these names.",
 		.example = "better-compute pki status\n",

@@ -100,27 +100,25 @@ static bool read_policy(const struct options *options, json_t **ret_policy, stru
 
 static bool create(struct cli *cli, struct error *error)
 {
-	const struct options *options = cli->options;
 	CLEANUP(tree) json_t *body = json_object(), *policy = NULL;
-	const char *tenant, *site, *class = options_text(options, "class");
 
-	if (!read_policy(options, &policy, error) || !cli_tenant(cli, &tenant, error) ||
-	    !noun_resolve(cli, NOUN_SITE, options_text(options, "site"), &site, error))
+	if (!read_policy(cli->options, &policy, error) || !verb_body(cli, body, error))
 		return false;
-	tree_set(body, "tenantId", tree_string(tenant));
-	tree_set(body, "siteId", tree_string(site));
-	tree_set(body, "name", tree_string(options->operands[0]));
-	tree_set(body, "class", tree_string(class ? class : "metal-host"));
-	tree_set(body, "gpuModel", tree_string(options_text(options, "gpu-model")));
 	tree_set(body, "policy", TAKE(policy));
-	return verb_create(cli, body, error);
+	return verb_post(cli, body, error);
 }
 
 static bool check_create(struct cli *cli, struct error *error)
 {
-	if (options_given(cli->options, "site") && options_given(cli->options, "gpu-model"))
+	bool site = options_given(cli->options, "site"),
+	     model = options_given(cli->options, "gpu-model");
+
+	if (site && model)
 		return true;
-	error_set(error, ERROR_INVALID_INPUT, "--site and --gpu-model are needed");
+	error_set(error, ERROR_INVALID_INPUT, "%s",
+		  site    ? "--gpu-model is needed"
+		  : model ? "--site is needed"
+			  : "--site and --gpu-model are needed");
 	return error_hint(error, "Say where its machines stand, and what they have: --site SITE "
 				 "--gpu-model H100. All sites: better-compute sites");
 }
@@ -134,9 +132,10 @@ static bool update(struct cli *cli, struct error *error)
 		return false;
 	if (json_object_size(policy) > 0 || options_given(options, "policy"))
 		tree_set(body, "policy", TAKE(policy));
-	verb_add_text(cli, body, "name", "name");
-	if (json_object_size(body) > 0)
-		verb_add_number(cli, body, "if-version", "ifVersion");
+	if (!verb_body(cli, body, error))
+		return false;
+	if (json_object_size(body) == 1)
+		json_object_del(body, "ifVersion"); /* by itself it changes nothing */
 	return verb_patch(
 		cli, body,
 		"Give the whole new policy, by --policy FILE or by flags, or --name NAME.", error);
@@ -218,68 +217,62 @@ static const struct option UPDATE_OPTIONS[] = {
 	{0},
 };
 
+static const struct verb_field CREATE_FIELDS[] = {
+	FIELD_TENANT,
+	FIELD_ID("siteId", "site", NOUN_SITE),
+	FIELD_OPERAND("name"),
+	FIELD_TEXT_OR("class", "class", "metal-host"),
+	FIELD_TEXT("gpuModel", "gpu-model"),
+	{0},
+};
+static const struct verb_field UPDATE_FIELDS[] = {
+	FIELD_TEXT("name", "name"), FIELD_NUMBER("ifVersion", "if-version"), {0}};
+
+#define POOLS .noun = "pools", .names = NOUN_POOL
+
 const struct command POOL_COMMANDS[] = {
 	{
-		.noun = "pools",
+		POOLS,
 		.verb = "list",
 		.summary = "list the pools",
-		.names = NOUN_POOL,
 		.flags = COMMAND_DEFAULT | COMMAND_DAILY | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute pools -o wide\n",
 		.run = verb_list,
 	},
 	{
-		.noun = "pools",
-		.verb = "create",
+		POOLS,
+		VERB_CREATES,
+		VERB_ONE("NAME"),
 		.summary = "make a pool of machines",
-		.operands = "NAME",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_POOL,
-		.flags = COMMAND_CREATES | COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = CREATE_OPTIONS,
 		.more = "The policy comes from a JSON file, or from the flags after --policy.",
 		.example = "better-compute pools create h200 --site local --gpu-model H200 "
 			   "--kubernetes\n",
 		.check = check_create,
+		.fields = CREATE_FIELDS,
 		.run = create,
 	},
 	{
-		.noun = "pools",
-		.verb = "show",
+		POOLS,
+		VERB_SHOWS("POOL"),
 		.summary = "show one pool",
-		.operands = "POOL",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_POOL,
-		.flags = COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute pools show h200 -o json\n",
-		.run = verb_show,
 	},
 	{
-		.noun = "pools",
-		.verb = "update",
+		POOLS,
+		VERB_CHANGES("update", "POOL"),
 		.summary = "replace a pool's policy, or rename it",
-		.operands = "POOL",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_POOL,
-		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = UPDATE_OPTIONS,
 		.more = "The policy given is the whole new one. Changed taints reach only machines "
 			"that register afterwards.",
 		.example = "better-compute pools update h200 --kubernetes --placement spread\n",
+		.fields = UPDATE_FIELDS,
 		.run = update,
 	},
 	{
-		.noun = "pools",
-		.verb = "archive",
+		POOLS,
+		VERB_ASKS("archive", "POOL"),
 		.summary = "take no new reservations in a pool",
-		.operands = "POOL",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_POOL,
-		.flags = COMMAND_CHANGES | COMMAND_ASKS | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute pools archive h200 --yes\n",
 		.run = archive,
 	},

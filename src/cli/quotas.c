@@ -5,41 +5,12 @@
 #define DEVICES_MAX (1 << 20)
 #define HOURS_MAX   (INT64_C(1) << 40)
 
-static void add_limits(struct cli *cli, json_t *body)
-{
-	verb_add_number(cli, body, "max-devices", "maxDevices");
-	verb_add_number(cli, body, "gpu-hours", "gpuHoursPerMonth");
-}
-
 static bool check_create(struct cli *cli, struct error *error)
 {
 	if (options_given(cli->options, "max-devices") || options_given(cli->options, "gpu-hours"))
 		return true;
 	error_set(error, ERROR_INVALID_INPUT, "which limit?");
 	return error_hint(error, "Say --max-devices N, --gpu-hours N (a month), or both.");
-}
-
-static bool create(struct cli *cli, struct error *error)
-{
-	CLEANUP(tree) json_t *body = json_object();
-	const char *tenant;
-
-	if (!cli_tenant(cli, &tenant, error))
-		return false;
-	tree_set(body, "tenantId", tree_string(tenant));
-	if (!verb_add_id(cli, body, NOUN_POOL, "pool", "poolId", error))
-		return false;
-	verb_add_text(cli, body, "class", "class");
-	add_limits(cli, body);
-	return verb_create(cli, body, error);
-}
-
-static bool update(struct cli *cli, struct error *error)
-{
-	CLEANUP(tree) json_t *body = json_object();
-
-	add_limits(cli, body);
-	return verb_patch(cli, body, "Say --max-devices N or --gpu-hours N.", error);
 }
 
 static bool delete(struct cli *cli, struct error *error)
@@ -78,63 +49,58 @@ static const struct option CREATE_OPTIONS[] = {
 
 static const struct option UPDATE_OPTIONS[] = {LIMIT_OPTIONS, {0}};
 
+#define LIMIT_FIELDS                                                                               \
+	FIELD_NUMBER("maxDevices", "max-devices"), FIELD_NUMBER("gpuHoursPerMonth", "gpu-hours")
+
+static const struct verb_field CREATE_FIELDS[] = {
+	FIELD_TENANT,
+	FIELD_ID("poolId", "pool", NOUN_POOL),
+	FIELD_TEXT("class", "class"),
+	LIMIT_FIELDS,
+	{0},
+};
+static const struct verb_field UPDATE_FIELDS[] = {LIMIT_FIELDS, {0}};
+
+#define QUOTAS .noun = "quotas", .names = NOUN_QUOTA
+
 const struct command QUOTA_COMMANDS[] = {
 	{
-		.noun = "quotas",
-		.verb = "list",
+		QUOTAS,
+		VERB_LISTS,
 		.summary = "list the limits of tenants, and what is used of them",
-		.names = NOUN_QUOTA,
-		.flags = COMMAND_DEFAULT | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute quotas\n",
-		.run = verb_list,
 	},
 	{
-		.noun = "quotas",
-		.verb = "create",
+		QUOTAS,
+		VERB_CREATES,
 		.summary = "limit what a tenant may book",
-		.names = NOUN_QUOTA,
-		.flags = COMMAND_CREATES | COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = CREATE_OPTIONS,
 		.more = "A request that would go over a limit is denied with the numbers.",
 		.example = "better-compute quotas create --class gpu --max-devices 16 "
 			   "--gpu-hours 2000\n",
 		.check = check_create,
-		.run = create,
+		.fields = CREATE_FIELDS,
+		.run = verb_create,
 	},
 	{
-		.noun = "quotas",
-		.verb = "show",
+		QUOTAS,
+		VERB_SHOWS("ID"),
 		.summary = "show one limit and what is used of it",
-		.operands = "ID",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_QUOTA,
-		.flags = COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute quotas show quo_01kb7\n",
-		.run = verb_show,
 	},
 	{
-		.noun = "quotas",
-		.verb = "update",
+		QUOTAS,
+		VERB_CHANGES("update", "ID"),
 		.summary = "change a limit",
-		.operands = "ID",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_QUOTA,
-		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = UPDATE_OPTIONS,
 		.example = "better-compute quotas update quo_01kb7 --max-devices 24\n",
-		.run = update,
+		.fields = UPDATE_FIELDS,
+		.run = verb_update,
 	},
 	{
-		.noun = "quotas",
-		.verb = "delete",
+		QUOTAS,
+		VERB_ASKS("delete", "ID"),
 		.summary = "take a limit away",
-		.operands = "ID",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_QUOTA,
-		.flags = COMMAND_CHANGES | COMMAND_ASKS | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute quotas delete quo_01kb7 --yes\n",
 		.run = delete,
 	},

@@ -2,20 +2,26 @@
 #include "cli/booking.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/period.h"
 #include "cli/verb.h"
 #include "cli/view.h"
 #include "cli/wait.h"
 #include "cli/when.h"
 
+/* Whoever doesn't ask for others sees what isn't over. */
 static bool list(struct cli *cli, struct error *error)
 {
-	const char *state = options_text(cli->options, "state-is");
+	static const char *const ASK_FOR_OTHERS[] = {"all", "state-is", "from", "to"};
 	CLEANUP(buf) struct buf query = {0};
+	bool live = true;
 
-	if (state)
-		api_query_add(&query, "state", state);
-	return verb_query_id(cli, &query, NOUN_POOL, "pool", "poolId", error) &&
-	       noun_list(cli, NOUN_RESERVATION, query.length ? buf_text(&query) : NULL, error);
+	for (size_t i = 0; i < ARRAY_SIZE(ASK_FOR_OTHERS); i++)
+		live = live && !options_given(cli->options, ASK_FOR_OTHERS[i]);
+	if (live)
+		api_query_add(&query, "live", "true");
+	return verb_query(cli, &query, error) && period_query(cli, &query, error) &&
+	       noun_list(cli, NOUN_RESERVATION, query.length ? buf_text(&query) : NULL,
+			 live ? "now (--all lists what is over, too)" : NULL, error);
 }
 
 static bool cancel_one(struct cli *cli, const char *id, struct error *error)
@@ -25,7 +31,7 @@ static bool cancel_one(struct cli *cli, const char *id, struct error *error)
 	if (!verb_send(cli, id, "cancel", NULL, &answer, error))
 		return error_wrap(error, "cancel %s", id);
 	if (answer && !output_raw(cli, answer))
-		printf("%s  %s\n", id, view_text(answer, "state"));
+		output_line("%s  %s", id, view_text(answer, "state"));
 	return true;
 }
 
@@ -33,8 +39,8 @@ static void print_released(struct cli *cli, const json_t *reservation)
 {
 	const char *note = view_conditions(&cli->arena, json_object_get(reservation, "conditions"));
 
-	printf("%s  %s%s%s\n", view_text(reservation, "id"), view_text(reservation, "state"),
-	       note ? "  " : "", note ? note : "");
+	output_line("%s  %s%s%s", view_text(reservation, "id"), view_text(reservation, "state"),
+		    note ? "  " : "", note ? note : "");
 }
 
 static bool release_one(struct cli *cli, const char *id, struct error *error)
@@ -192,7 +198,12 @@ static const char *const STATES[] = {"pending", "placed",    "active",  "release
 
 static const struct option LIST_OPTIONS[] = {
 	{"state-is", 's', OPTION_TEXT, "STATE", "only those in this state", 0, 0, STATES},
+	{"all", 'a', OPTION_FLAG, NULL, "also what is over", 0, 0, NULL},
 	{"pool", 0, OPTION_TEXT, "POOL", "only those in this pool", 0, 0, NULL},
+	{"tenant", 0, OPTION_TEXT, "TENANT", "only this tenant's", 0, 0, NULL},
+	{"from", 0, OPTION_TEXT, "TIME", "only those made from then on: RFC 3339, or 7d for ago", 0,
+	 0, NULL},
+	{"to", 0, OPTION_TEXT, "TIME", "only those made before then", 0, 0, NULL},
 	{0},
 };
 
@@ -212,12 +223,21 @@ static const struct option MOVE_OPTIONS[] = {
 	{0},
 };
 
+static const struct verb_field LIST_FIELDS[] = {
+	FIELD_TEXT("state", "state-is"),
+	FIELD_ID("poolId", "pool", NOUN_POOL),
+	FIELD_ID("tenantId", "tenant", NOUN_TENANT),
+	{0},
+};
+
 #define RELEASE_ROW                                                                                \
 	.summary = "give booked GPUs back", .operands = "ID...", .min_operands = 1,                \
 	.max_operands = COMMAND_MANY, .names = NOUN_RESERVATION, .options = RELEASE_OPTIONS,       \
 	.more = "The node withdraws the devices at once. They are free for others when no "        \
 		"pod holds them any more: --wait waits for that.",                                 \
 	.check = wait_check, .run = release
+
+#define RESERVATIONS .noun = "reservations", .names = NOUN_RESERVATION
 
 const struct command RESERVATION_COMMANDS[] = {
 	{
@@ -227,37 +247,30 @@ const struct command RESERVATION_COMMANDS[] = {
 		.example = "better-compute release rsv_01kb7 --wait\n",
 	},
 	{
-		.noun = "reservations",
+		RESERVATIONS,
 		.verb = "list",
-		.summary = "list what is booked",
-		.names = NOUN_RESERVATION,
+		.summary = "list what is booked, and what waits",
 		.flags = COMMAND_DEFAULT | COMMAND_DAILY | COMMAND_API | COMMAND_OUTPUT,
 		.options = LIST_OPTIONS,
-		.example = "better-compute reservations --state-is active\n",
+		.more = "What is over is listed with --all, --state-is, --from or --to; what pods "
+			"still hold, always.",
+		.example = "better-compute reservations --state-is active\n"
+			   "better-compute reservations --all --from 7d\n",
+		.fields = LIST_FIELDS,
+		.check = period_check,
 		.run = list,
 	},
 	{
-		.noun = "reservations",
-		.verb = "show",
+		RESERVATIONS,
+		VERB_SHOWS("ID"),
 		.summary = "show one reservation and its devices",
-		.operands = "ID",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_RESERVATION,
-		.flags = COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute reservations show rsv_01kb7\n"
 			   "better-compute reservations show rsv_01kb7 -o json\n",
-		.run = verb_show,
 	},
 	{
-		.noun = "reservations",
-		.verb = "extend",
+		RESERVATIONS,
+		VERB_CHANGES("extend", "ID"),
 		.summary = "let a reservation end later",
-		.operands = "ID",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_RESERVATION,
-		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = END_OPTIONS,
 		.more = "Refused when somebody else has booked the devices for that time.",
 		.example = "better-compute reservations extend rsv_01kb7 --by 2h\n",
@@ -265,14 +278,9 @@ const struct command RESERVATION_COMMANDS[] = {
 		.run = extend,
 	},
 	{
-		.noun = "reservations",
-		.verb = "shorten",
+		RESERVATIONS,
+		VERB_CHANGES("shorten", "ID"),
 		.summary = "let a reservation end earlier",
-		.operands = "ID",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_RESERVATION,
-		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = END_OPTIONS,
 		.more = "To end it now: better-compute release.",
 		.example = "better-compute reservations shorten rsv_01kb7 --by 1h\n",
@@ -280,26 +288,20 @@ const struct command RESERVATION_COMMANDS[] = {
 		.run = shorten,
 	},
 	{
-		.noun = "reservations",
-		.verb = "move",
+		RESERVATIONS,
+		VERB_CHANGES("move", "ID"),
 		.summary = "let a reservation that waits start at another time",
-		.operands = "ID",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_RESERVATION,
-		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = MOVE_OPTIONS,
 		.example = "better-compute reservations move rsv_01kb7 --start 9h --dry-run\n",
 		.run = move,
 	},
 	{
-		.noun = "reservations",
+		RESERVATIONS,
 		.verb = "cancel",
 		.summary = "drop reservations that are still pending",
 		.operands = "ID...",
 		.min_operands = 1,
 		.max_operands = COMMAND_MANY,
-		.names = NOUN_RESERVATION,
 		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute reservations cancel rsv_01kb7\n",
 		.run = cancel,

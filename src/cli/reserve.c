@@ -23,14 +23,14 @@ static void print_devices(struct cli *cli, const json_t *reservation)
 		}
 	}
 	if (line.length)
-		printf("  devices  %s%s%s\n", buf_text(&line), ends ? "   until " : "",
-		       ends ? ends : "");
+		output_line("  devices  %s%s%s", buf_text(&line), ends ? "   until " : "",
+			    ends ? ends : "");
 }
 
 static void print_booked(struct cli *cli, const json_t *reservation)
 {
 	print_devices(cli, reservation);
-	printf("  pods ask  %s\n", page_pods_ask(&cli->arena, reservation));
+	output_line("  pods ask  %s", page_pods_ask(&cli->arena, reservation));
 	noun_note_simulated(cli, NULL);
 }
 
@@ -42,7 +42,7 @@ static bool is_over(const json_t *reservation)
 	return state && view_terminal(state);
 }
 
-static void print_made(struct cli *cli, const json_t *reservation)
+static void print_made(struct cli *cli, const json_t *reservation, const char *first_fit)
 {
 	const char *node = view_nodes(&cli->arena, reservation), *id = view_text(reservation, "id");
 	const char *why = view_reasons(&cli->arena, json_object_get(reservation, "reasons"),
@@ -50,17 +50,45 @@ static void print_made(struct cli *cli, const json_t *reservation)
 	const char *starts = view_starts(&cli->arena, reservation, cli->now);
 	bool over = is_over(reservation);
 
-	printf("%s  %s%s%s\n", id, view_text(reservation, "state"), node ? " on " : "",
-	       node ? node : "");
+	output_line("%s  %s%s%s", id, view_text(reservation, "state"), node ? " on " : "",
+		    node ? node : "");
 	if (starts)
-		printf("  starts    %s (%s)\n", starts,
-		       view_exact(&cli->arena, reservation, "startAt"));
+		output_line("  starts    %s (%s)", starts,
+			    view_exact(&cli->arena, reservation, "startAt"));
 	if (why)
-		printf("  %s   %s\n", over ? "why not" : "waits  ", why);
+		output_line("  %s   %s", over ? "why not" : "waits  ", why);
+	if (first_fit)
+		output_line("  first fit %s", first_fit);
 	if (why && !over)
-		printf("  cancel    better-compute reservations cancel %s\n", id);
+		output_line("  cancel    better-compute reservations cancel %s", id);
 	if (!over)
 		print_booked(cli, reservation);
+}
+
+static bool is_pending(const json_t *reservation)
+{
+	const char *state = view_text(reservation, "state");
+
+	return state && str_equal(state, "pending");
+}
+
+/* Books, and for people tells when one that waits would first fit. A gang is asked about before it
+ * waits: afterwards nodes are kept for it, also from its like. */
+static bool book(struct cli *cli, json_t *body, json_t **ret_answer, const char **ret_first_fit,
+		 struct error *error)
+{
+	bool people = cli->output == CLI_TABLE || cli->output == CLI_WIDE;
+	const char *first_fit =
+		people && json_object_get(body, "gang") ? booking_first_fit(cli, body) : NULL;
+
+	if (!cli_change(cli, "POST", "/v1/reservations", body, ret_answer, error))
+		return false;
+	if (!is_pending(*ret_answer))
+		first_fit = NULL;
+	else if (people && !first_fit)
+		first_fit = booking_first_fit_of(cli, *ret_answer);
+	*ret_first_fit = first_fit;
+	return true;
 }
 
 static bool check(struct cli *cli, struct error *error)
@@ -71,14 +99,14 @@ static bool check(struct cli *cli, struct error *error)
 static bool reserve(struct cli *cli, struct error *error)
 {
 	CLEANUP(tree) json_t *body = NULL, *answer = NULL, *last = NULL;
-	const char *id;
+	const char *id, *first_fit;
 	bool reached;
 
 	if (!booking_body(cli, &body, error))
 		return false;
 	if (cli_is_dry(cli))
 		return booking_preview(cli, body, error);
-	if (!cli_change(cli, "POST", "/v1/reservations", body, &answer, error))
+	if (!book(cli, body, &answer, &first_fit, error))
 		return false;
 	id = view_text(answer, "id");
 	if (!id)
@@ -87,9 +115,11 @@ static bool reserve(struct cli *cli, struct error *error)
 		if (is_over(answer))
 			cli->exit_status = error_exit_status(ERROR_RESOURCES_EXHAUSTED);
 		if (!output_raw(cli, answer))
-			print_made(cli, answer);
+			print_made(cli, answer, first_fit);
 		return true;
 	}
+	if (first_fit)
+		output_note("it would first fit %s", first_fit);
 	if (!booking_wait(cli, id, BOOKING_ACTIVE, &last, &reached, error))
 		return false;
 	if (last && !output_raw(cli, last) && reached)

@@ -4,6 +4,7 @@
 #include "cli/secret.h"
 #include "cli/noun.h"
 #include "cli/output.h"
+#include "cli/verb.h"
 #include "cli/view.h"
 
 static bool write_secret(struct cli *cli, const char *secret, struct error *error)
@@ -14,6 +15,15 @@ static bool write_secret(struct cli *cli, const char *secret, struct error *erro
 	bool ok = cli_write_out(cli, line.data, line.length, 0600, error);
 	buf_wipe(&line);
 	return ok;
+}
+
+bool secret_create(struct cli *cli, const char *field, struct error *error)
+{
+	CLEANUP(tree) json_t *body = json_object(), *answer = NULL;
+
+	return verb_body(cli, body, error) &&
+	       cli_change(cli, "POST", noun_get(cli->command->names)->path, body, &answer, error) &&
+	       (!answer || secret_hand_over(cli, answer, field, error));
 }
 
 bool secret_hand_over(struct cli *cli, json_t *answer, const char *field, struct error *error)

@@ -15,6 +15,9 @@
 		"force", 0, OPTION_FLAG, NULL, "replace FILE if it exists", 0, 0, NULL             \
 	}
 
+/* Makes one by the row's fields, and hands over what stands in the answer's `field`. */
+MUST_CHECK bool secret_create(struct cli *cli, const char *field, struct error *error);
+
 /* Prints the answer of a create. With --out its `field` goes to that file alone; without, to
  * stdout with a word about it. */
 MUST_CHECK bool secret_hand_over(struct cli *cli, json_t *answer, const char *field,

@@ -26,21 +26,16 @@ static bool check_create(struct cli *cli, struct error *error)
 static bool create(struct cli *cli, struct error *error)
 {
 	CLEANUP(tree) json_t *body = json_object();
-	const char *tenant;
 
-	if (!cli_tenant(cli, &tenant, error))
-		return false;
-	tree_set(body, "tenantId", tree_string(tenant));
-	tree_set(body, "name", tree_string(cli->options->operands[0]));
-	return add_value(cli, body, error) && verb_create(cli, body, error);
+	return verb_body(cli, body, error) && add_value(cli, body, error) &&
+	       verb_post(cli, body, error);
 }
 
 static bool update(struct cli *cli, struct error *error)
 {
 	CLEANUP(tree) json_t *body = json_object();
 
-	verb_add_text(cli, body, "name", "name");
-	return add_value(cli, body, error) &&
+	return verb_body(cli, body, error) && add_value(cli, body, error) &&
 	       verb_patch(cli, body, "Give a new value by --from FILE, or --name NAME.", error);
 }
 
@@ -73,67 +68,51 @@ static const struct option UPDATE_OPTIONS[] = {
 	{0},
 };
 
+static const struct verb_field CREATE_FIELDS[] = {FIELD_TENANT, FIELD_OPERAND("name"), {0}};
+static const struct verb_field UPDATE_FIELDS[] = {FIELD_TEXT("name", "name"), {0}};
+
+#define SECRETS .noun = "secrets", .names = NOUN_SECRET
+
 const struct command SECRET_COMMANDS[] = {
 	{
-		.noun = "secrets",
-		.verb = "list",
+		SECRETS,
+		VERB_LISTS,
 		.summary = "list the secrets (never a value)",
-		.names = NOUN_SECRET,
-		.flags = COMMAND_DEFAULT | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute secrets\n",
-		.run = verb_list,
 	},
 	{
-		.noun = "secrets",
-		.verb = "create",
+		SECRETS,
+		VERB_CREATES,
+		VERB_ONE("NAME"),
 		.summary = "keep a secret, such as a cluster's join token",
-		.operands = "NAME",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_SECRET,
-		.flags = COMMAND_CREATES | COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = CREATE_OPTIONS,
 		.more = "The value comes from a file or from stdin, never from the command line; "
 			"one newline at its end is left out. It can't be read back. Pools refer to "
 			"it as secret://TENANT/ID.",
 		.example = "better-compute secrets create k8s-join --from - <join.token\n",
 		.check = check_create,
+		.fields = CREATE_FIELDS,
 		.run = create,
 	},
 	{
-		.noun = "secrets",
-		.verb = "show",
+		SECRETS,
+		VERB_SHOWS("SECRET"),
 		.summary = "show a secret's record, without its value",
-		.operands = "SECRET",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_SECRET,
-		.flags = COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute secrets show k8s-join\n",
-		.run = verb_show,
 	},
 	{
-		.noun = "secrets",
-		.verb = "update",
+		SECRETS,
+		VERB_CHANGES("update", "SECRET"),
 		.summary = "give a secret a new value or name",
-		.operands = "SECRET",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_SECRET,
-		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = UPDATE_OPTIONS,
 		.example = "better-compute secrets update k8s-join --from join.token\n",
+		.fields = UPDATE_FIELDS,
 		.run = update,
 	},
 	{
-		.noun = "secrets",
-		.verb = "delete",
+		SECRETS,
+		VERB_ASKS("delete", "SECRET"),
 		.summary = "forget a secret",
-		.operands = "SECRET",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_SECRET,
-		.flags = COMMAND_CHANGES | COMMAND_ASKS | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute secrets delete k8s-join --yes\n",
 		.run = delete,
 	},

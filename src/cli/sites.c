@@ -1,27 +1,6 @@
 #include "cli/commands.h"
 #include "cli/verb.h"
 
-static bool create(struct cli *cli, struct error *error)
-{
-	CLEANUP(tree) json_t *body = json_object();
-	const char *tenant, *kind = options_text(cli->options, "kind");
-
-	if (!cli_tenant(cli, &tenant, error))
-		return false;
-	tree_set(body, "tenantId", tree_string(tenant));
-	tree_set(body, "name", tree_string(cli->options->operands[0]));
-	tree_set(body, "kind", tree_string(kind ? kind : "custom"));
-	return verb_create(cli, body, error);
-}
-
-static bool update(struct cli *cli, struct error *error)
-{
-	CLEANUP(tree) json_t *body = json_object();
-
-	verb_add_text(cli, body, "name", "name");
-	return verb_patch(cli, body, "Give it another name: --name NAME", error);
-}
-
 static bool archive(struct cli *cli, struct error *error)
 {
 	const char *id, *pools;
@@ -52,63 +31,52 @@ static const struct option UPDATE_OPTIONS[] = {
 	{0},
 };
 
+static const struct verb_field CREATE_FIELDS[] = {
+	FIELD_TENANT,
+	FIELD_OPERAND("name"),
+	FIELD_TEXT_OR("kind", "kind", "custom"),
+	{0},
+};
+static const struct verb_field UPDATE_FIELDS[] = {FIELD_TEXT("name", "name"), {0}};
+
+#define SITES .noun = "sites", .names = NOUN_SITE
+
 const struct command SITE_COMMANDS[] = {
 	{
-		.noun = "sites",
-		.verb = "list",
+		SITES,
+		VERB_LISTS,
 		.summary = "list the sites",
-		.names = NOUN_SITE,
-		.flags = COMMAND_DEFAULT | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute sites\n",
-		.run = verb_list,
 	},
 	{
-		.noun = "sites",
-		.verb = "create",
+		SITES,
+		VERB_CREATES,
+		VERB_ONE("NAME"),
 		.summary = "make a site: a place where machines stand",
-		.operands = "NAME",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_SITE,
-		.flags = COMMAND_CREATES | COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = CREATE_OPTIONS,
 		.example = "better-compute sites create frankfurt --kind custom\n",
-		.run = create,
+		.fields = CREATE_FIELDS,
+		.run = verb_create,
 	},
 	{
-		.noun = "sites",
-		.verb = "show",
+		SITES,
+		VERB_SHOWS("SITE"),
 		.summary = "show one site",
-		.operands = "SITE",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_SITE,
-		.flags = COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute sites show frankfurt\n",
-		.run = verb_show,
 	},
 	{
-		.noun = "sites",
-		.verb = "update",
+		SITES,
+		VERB_CHANGES("update", "SITE"),
 		.summary = "rename a site",
-		.operands = "SITE",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_SITE,
-		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = UPDATE_OPTIONS,
 		.example = "better-compute sites update frankfurt --name fra1\n",
-		.run = update,
+		.fields = UPDATE_FIELDS,
+		.run = verb_update,
 	},
 	{
-		.noun = "sites",
-		.verb = "archive",
+		SITES,
+		VERB_ASKS("archive", "SITE"),
 		.summary = "end a site for good, when no pool of it is active",
-		.operands = "SITE",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_SITE,
-		.flags = COMMAND_CHANGES | COMMAND_ASKS | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute sites archive fra1 --yes\n",
 		.run = archive,
 	},

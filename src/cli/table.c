@@ -1,4 +1,5 @@
 #include "cli/table.h"
+#include "base/utf8.h"
 #include "base/vec.h"
 
 #include <stdarg.h>
@@ -7,34 +8,63 @@
 #define GAP      2
 #define FLEX_MIN 8
 
-static size_t utf8_length(unsigned char lead)
+/* Code points that a terminal obeys rather than shows, or shows as nothing; in order. */
+static const struct {
+	uint32_t first, last;
+} HIDDEN[] = {
+	{0x0, 0x1f},      {0x7f, 0x9f},     {0xad, 0xad},       {0x61c, 0x61c},
+	{0x200b, 0x200b}, {0x200e, 0x200f}, {0x2028, 0x202e},   {0x2060, 0x206f},
+	{0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe0fff},
+};
+
+/* `text` is one valid sequence of this length. */
+static uint32_t code_point(const char *text, size_t length)
 {
-	if (lead < 0x80)
-		return 1;
-	if (lead >= 0xc2 && lead < 0xe0)
-		return 2;
-	if (lead >= 0xe0 && lead < 0xf0)
-		return 3;
-	return lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
+	const unsigned char *bytes = (const unsigned char *)text;
+	uint32_t point = length == 1 ? bytes[0] : bytes[0] & (0xffu >> (length + 1));
+
+	for (size_t i = 1; i < length; i++)
+		point = point << 6 | (bytes[i] & 0x3fu);
+	return point;
+}
+
+static bool is_shown(const char *text, size_t length)
+{
+	uint32_t point = code_point(text, length);
+
+	for (size_t i = 0; i < ARRAY_SIZE(HIDDEN); i++) {
+		if (point >= HIDDEN[i].first && point <= HIDDEN[i].last)
+			return false;
+	}
+	return true;
+}
+
+static void sanitize(char *text, bool keep_lines)
+{
+	char *to = text;
+
+	while (*text) {
+		size_t length = utf8_length(text);
+		bool shown =
+			length > 0 && (is_shown(text, length) || (keep_lines && *text == '\n'));
+		if (shown)
+			memmove(to, text, length);
+		else
+			*to = '?';
+		to += shown ? length : 1;
+		text += length ? length : 1;
+	}
+	*to = '\0';
 }
 
 void table_sanitize(char *text)
 {
-	for (size_t i = 0; text[i];) {
-		unsigned char c = (unsigned char)text[i];
-		size_t length = utf8_length(c);
-		bool good = length > 0 && c >= ' ' && c != 0x7f;
-		for (size_t k = 1; good && k < length; k++)
-			good = ((unsigned char)text[i + k] & 0xc0) == 0x80;
-		/* U+0080 to U+009F are control characters too. */
-		if (good && c == 0xc2 && (unsigned char)text[i + 1] < 0xa0)
-			good = false;
-		if (!good) {
-			text[i] = '?';
-			length = 1;
-		}
-		i += length;
-	}
+	sanitize(text, false);
+}
+
+void table_sanitize_lines(char *text)
+{
+	sanitize(text, true);
 }
 
 size_t table_text_width(const char *text)
@@ -228,7 +258,35 @@ static void add_row(const struct table *table, const size_t *widths, bool wide, 
 	end_line(out, start);
 }
 
-/* For a terminal that is too narrow: a block of lines for each row, cells that are empty left out. */
+/* How much of `text` a line of `width` takes: whole words where there are any, in bytes. */
+static size_t line_length(const char *text, size_t width)
+{
+	size_t at = 0, words = 0;
+
+	for (size_t used = 0; text[at]; at++) {
+		if (((unsigned char)text[at] & 0xc0) != 0x80 && used++ == width)
+			return words ? words : at;
+		if (text[at] == ' ')
+			words = at;
+	}
+	return at;
+}
+
+/* All of a text, in as many lines as that takes. */
+static void add_broken(struct buf *out, const char *text, size_t column, size_t width)
+{
+	for (;;) {
+		size_t length = line_length(text, width);
+		buf_add(out, text, length);
+		text += length + strspn(text + length, " ");
+		if (!*text)
+			break;
+		buf_printf(out, "\n%*s", (int)column, "");
+	}
+}
+
+/* For a terminal that is too narrow: a block of lines for each row, cells that are empty left out.
+ * Of an id its beginning will do: commands take that. */
 static void render_blocks(const struct table *table, size_t width, struct buf *out)
 {
 	size_t titles = 0;
@@ -247,7 +305,10 @@ static void render_blocks(const struct table *table, size_t width, struct buf *o
 			if (!shown(table, i, false) || str_equal(cell(table, row, i), "-"))
 				continue;
 			add_cell(out, table->columns[i].title, titles + GAP, false);
-			table_add_cut(out, cell(table, row, i), rest);
+			if (table->columns[i].flags & TABLE_ID)
+				table_add_cut(out, cell(table, row, i), rest);
+			else
+				add_broken(out, cell(table, row, i), titles + GAP, rest);
 			end_line(out, start);
 		}
 	}

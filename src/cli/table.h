@@ -57,5 +57,8 @@ size_t table_text_width(const char *text);
 /* At most `width` characters of text; "…" as the last when it had to be cut. */
 void table_add_cut(struct buf *out, const char *text, size_t width);
 
-/* Replaces control characters and broken UTF-8 by '?', in place: for text from outside. */
+/* For text from outside, in place: '?' for each character that a terminal obeys rather than shows
+ * (controls, what turns the writing's direction, what has no width) and for broken UTF-8. */
 void table_sanitize(char *text);
+/* The same; but lines stay lines. */
+void table_sanitize_lines(char *text);

@@ -1,22 +1,6 @@
 #include "cli/commands.h"
 #include "cli/verb.h"
 
-static bool create(struct cli *cli, struct error *error)
-{
-	CLEANUP(tree) json_t *body = json_object();
-
-	tree_set(body, "name", tree_string(cli->options->operands[0]));
-	return verb_create(cli, body, error);
-}
-
-static bool update(struct cli *cli, struct error *error)
-{
-	CLEANUP(tree) json_t *body = json_object();
-
-	verb_add_text(cli, body, "name", "name");
-	return verb_patch(cli, body, "Give it another name: --name NAME", error);
-}
-
 static bool archive(struct cli *cli, struct error *error)
 {
 	const char *id, *pools, *keys;
@@ -40,62 +24,46 @@ static const struct option UPDATE_OPTIONS[] = {
 	{0},
 };
 
+static const struct verb_field CREATE_FIELDS[] = {FIELD_OPERAND("name"), {0}};
+static const struct verb_field UPDATE_FIELDS[] = {FIELD_TEXT("name", "name"), {0}};
+
+#define TENANTS .noun = "tenants", .names = NOUN_TENANT
+
 const struct command TENANT_COMMANDS[] = {
 	{
-		.noun = "tenants",
-		.verb = "list",
+		TENANTS,
+		VERB_LISTS,
 		.summary = "list the tenants",
-		.names = NOUN_TENANT,
-		.flags = COMMAND_DEFAULT | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute tenants\n",
-		.run = verb_list,
 	},
 	{
-		.noun = "tenants",
-		.verb = "create",
+		TENANTS,
+		VERB_CREATES,
+		VERB_ONE("NAME"),
 		.summary = "make a tenant (operators only)",
-		.operands = "NAME",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_TENANT,
-		.flags = COMMAND_CREATES | COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute tenants create research\n",
-		.run = create,
+		.fields = CREATE_FIELDS,
+		.run = verb_create,
 	},
 	{
-		.noun = "tenants",
-		.verb = "show",
+		TENANTS,
+		VERB_SHOWS("TENANT"),
 		.summary = "show one tenant",
-		.operands = "TENANT",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_TENANT,
-		.flags = COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute tenants show research\n",
-		.run = verb_show,
 	},
 	{
-		.noun = "tenants",
-		.verb = "update",
+		TENANTS,
+		VERB_CHANGES("update", "TENANT"),
 		.summary = "rename a tenant",
-		.operands = "TENANT",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_TENANT,
-		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
 		.options = UPDATE_OPTIONS,
 		.example = "better-compute tenants update research --name science\n",
-		.run = update,
+		.fields = UPDATE_FIELDS,
+		.run = verb_update,
 	},
 	{
-		.noun = "tenants",
-		.verb = "archive",
+		TENANTS,
+		VERB_ASKS("archive", "TENANT"),
 		.summary = "end a tenant for good, when nothing of it is live",
-		.operands = "TENANT",
-		.min_operands = 1,
-		.max_operands = 1,
-		.names = NOUN_TENANT,
-		.flags = COMMAND_CHANGES | COMMAND_ASKS | COMMAND_API | COMMAND_OUTPUT,
 		.example = "better-compute tenants archive science --yes\n",
 		.run = archive,
 	},

@@ -6,9 +6,7 @@
 
 static bool add_filters(struct cli *cli, struct buf *query, struct error *error)
 {
-	return period_query(cli, query, error) &&
-	       verb_query_id(cli, query, NOUN_TENANT, "tenant", "tenantId", error) &&
-	       verb_query_id(cli, query, NOUN_POOL, "pool", "poolId", error);
+	return period_query(cli, query, error) && verb_query(cli, query, error);
 }
 
 /* --- usage: sums --- */
@@ -151,14 +149,18 @@ static const struct option METER_OPTIONS[] = {
 	{0},
 };
 
+static const struct verb_field FIELDS[] = {
+	FIELD_ID("tenantId", "tenant", NOUN_TENANT), FIELD_ID("poolId", "pool", NOUN_POOL), {0}};
+
 const struct command USAGE_COMMANDS[] = {
 	{
 		.noun = "usage",
 		.summary = "show who used how many GPU-hours",
-		.flags = COMMAND_DAILY | COMMAND_API | COMMAND_OUTPUT,
+		.flags = COMMAND_DAILY | COMMAND_API | COMMAND_ANSWER,
 		.options = USAGE_OPTIONS,
 		.more = "OPEN are allocations that still run; their time so far is counted.",
 		.example = "better-compute usage --from 30d --by pool\n",
+		.fields = FIELDS,
 		.check = period_check,
 		.run = usage,
 	},
@@ -168,6 +170,7 @@ const struct command USAGE_COMMANDS[] = {
 		.flags = COMMAND_API | COMMAND_OUTPUT,
 		.options = METER_OPTIONS,
 		.example = "better-compute meter --from 7d -o json\n",
+		.fields = FIELDS,
 		.check = period_check,
 		.run = meter,
 	},

@@ -7,9 +7,67 @@ static const struct noun *noun_of(const struct cli *cli)
 	return noun_get(cli->command->names);
 }
 
+static const char *text_of(struct cli *cli, const struct verb_field *field)
+{
+	const char *given = options_text(cli->options, field->option);
+
+	return given ? given : field->text;
+}
+
+static bool id_of(struct cli *cli, const struct verb_field *field, const char **ret_id,
+		  struct error *error)
+{
+	const char *text = options_text(cli->options, field->option);
+
+	*ret_id = NULL;
+	return !text || noun_resolve(cli, field->names, text, ret_id, error);
+}
+
+/* *ret_text NULL: it isn't given. */
+static bool value_of(struct cli *cli, const struct verb_field *field, const char **ret_text,
+		     struct error *error)
+{
+	switch (field->value) {
+	case VERB_TEXT:
+	case VERB_NUMBER:
+		*ret_text = text_of(cli, field);
+		return true;
+	case VERB_FLAG:
+		*ret_text = options_given(cli->options, field->option) ? field->text : NULL;
+		return true;
+	case VERB_ID:
+		return id_of(cli, field, ret_text, error);
+	case VERB_OPERAND:
+		*ret_text = cli->options->operands[0];
+		return true;
+	case VERB_TENANT:
+		return cli_tenant(cli, ret_text, error);
+	case VERB_POOL:
+		return cli_pool(cli, ret_text, error);
+	}
+	return false;
+}
+
+bool verb_query(struct cli *cli, struct buf *query, struct error *error)
+{
+	for (const struct verb_field *field = cli->command->fields; field && field->key; field++) {
+		const char *text;
+
+		if (!value_of(cli, field, &text, error))
+			return false;
+		if (text)
+			api_query_add(query, field->key, text);
+	}
+	return true;
+}
+
 bool verb_list(struct cli *cli, struct error *error)
 {
-	return noun_list(cli, cli->command->names, NULL, error);
+	CLEANUP(buf) struct buf query = {0};
+
+	return verb_query(cli, &query, error) &&
+	       noun_list(cli, cli->command->names, query.length ? buf_text(&query) : NULL, NULL,
+			 error);
 }
 
 bool verb_show(struct cli *cli, struct error *error)
@@ -47,7 +105,49 @@ static bool send_and_print(struct cli *cli, const char *method, const char *path
 	return true;
 }
 
-bool verb_create(struct cli *cli, json_t *body, struct error *error)
+bool verb_body(struct cli *cli, json_t *body, struct error *error)
+{
+	for (const struct verb_field *field = cli->command->fields; field->key; field++) {
+		const char *text;
+
+		if (!value_of(cli, field, &text, error))
+			return false;
+		if (text && field->value == VERB_NUMBER)
+			tree_set(body, field->key,
+				 json_integer(options_number(cli->options, field->option, 0)));
+		else if (text)
+			tree_set(body, field->key, tree_string(text));
+	}
+	return true;
+}
+
+bool verb_create(struct cli *cli, struct error *error)
+{
+	CLEANUP(tree) json_t *body = json_object();
+
+	return verb_body(cli, body, error) && verb_post(cli, body, error);
+}
+
+/* "Say --name NAME or --role ROLE.": what the command takes. */
+static const char *what_to_change(struct cli *cli)
+{
+	CLEANUP(buf) struct buf text = {0};
+
+	for (const struct option *row = cli->command->options; row->name; row++)
+		buf_printf(&text, "%s--%s %s", text.length ? " or " : "Say ", row->name,
+			   row->value ? row->value : "");
+	buf_add_char(&text, '.');
+	return arena_strdup(&cli->arena, buf_text(&text));
+}
+
+bool verb_update(struct cli *cli, struct error *error)
+{
+	CLEANUP(tree) json_t *body = json_object();
+
+	return verb_body(cli, body, error) && verb_patch(cli, body, what_to_change(cli), error);
+}
+
+bool verb_post(struct cli *cli, json_t *body, struct error *error)
 {
 	CLEANUP(tree) json_t *answer = NULL;
 
@@ -97,7 +197,7 @@ bool verb_delete(struct cli *cli, const char *id, struct error *error)
 	if (!send(cli, "DELETE", path, NULL, &answer, error))
 		return false;
 	if (answer && !output_raw(cli, answer))
-		printf("%s  deleted\n", id);
+		output_line("%s  deleted", id);
 	return true;
 }
 
@@ -124,44 +224,4 @@ const char *verb_count(struct cli *cli, enum noun_kind kind, const char *key, co
 	return count ? arena_printf(&cli->arena, "%zu %s", count,
 				    count == 1 ? noun->word : noun->plural)
 		     : NULL;
-}
-
-void verb_add_text(struct cli *cli, json_t *body, const char *option, const char *key)
-{
-	const char *text = options_text(cli->options, option);
-
-	if (text)
-		tree_set(body, key, tree_string(text));
-}
-
-void verb_add_number(struct cli *cli, json_t *body, const char *option, const char *key)
-{
-	if (options_given(cli->options, option))
-		tree_set(body, key, json_integer(options_number(cli->options, option, 0)));
-}
-
-bool verb_add_id(struct cli *cli, json_t *body, enum noun_kind kind, const char *option,
-		 const char *key, struct error *error)
-{
-	const char *text = options_text(cli->options, option), *id;
-
-	if (!text)
-		return true;
-	if (!noun_resolve(cli, kind, text, &id, error))
-		return false;
-	tree_set(body, key, tree_string(id));
-	return true;
-}
-
-bool verb_query_id(struct cli *cli, struct buf *query, enum noun_kind kind, const char *option,
-		   const char *key, struct error *error)
-{
-	const char *text = options_text(cli->options, option), *id;
-
-	if (!text)
-		return true;
-	if (!noun_resolve(cli, kind, text, &id, error))
-		return false;
-	api_query_add(query, key, id);
-	return true;
 }

@@ -47,6 +47,17 @@ const char *view_exact(struct arena *arena, const json_t *object, const char *ke
 	return arena_strdup(arena, text);
 }
 
+const char *view_second(struct arena *arena, const json_t *object, const char *key)
+{
+	char text[WHEN_SIZE];
+	struct wall time;
+
+	if (!read_time(object, key, &time))
+		return NULL;
+	when_format_second(text, time);
+	return arena_strdup(arena, text);
+}
+
 const char *view_when(struct arena *arena, const json_t *object, const char *key, struct wall now)
 {
 	const char *exact = view_exact(arena, object, key);
@@ -190,9 +201,26 @@ static const char *asked_text(struct arena *arena, const json_t *devices)
 	return view_devices(arena, devices);
 }
 
-static void add_reason(struct arena *arena, struct buf *out, const json_t *item,
-		       const json_t *devices, bool alone)
+/* The first quota in the way has said it in a sentence; of the next ones the numbers do. */
+static void add_quota(struct arena *arena, struct buf *out, const json_t *item, const char *quota)
 {
+	const char *unit = view_text(item, "unit");
+	int64_t used = view_number(item, "used"), limit = view_number(item, "limit");
+
+	if (unit && str_equal(unit, "gpuSeconds"))
+		buf_printf(out, "over '%s' too: %s of %lld GPU-hours", quota,
+			   view_hours(arena, used), (long long)limit / 3600);
+	else
+		buf_printf(out, "over '%s' too: %lld of %lld devices", quota, (long long)used,
+			   (long long)limit);
+}
+
+static void add_reason(struct arena *arena, struct buf *out, const json_t *reasons, size_t index,
+		       const json_t *devices)
+{
+	const json_t *item = json_array_get(reasons, index);
+	bool alone = json_array_size(reasons) == 1;
+	const char *quota = view_text(item, "quotaId");
 	const char *reason = view_text(item, "reason"), *asked = asked_text(arena, devices);
 	const json_t *nodes = json_object_get(item, "nodes"),
 		     *largest = json_object_get(item, "largest");
@@ -202,6 +230,10 @@ static void add_reason(struct arena *arena, struct buf *out, const json_t *item,
 	const char *text = reason ? reason_text(reason) : NULL;
 	const char *message = view_text(item, "message");
 
+	if (quota && index > 0 && view_text(json_array_get(reasons, index - 1), "quotaId")) {
+		add_quota(arena, out, item, quota);
+		return;
+	}
 	if (message) { /* it has said all of it */
 		buf_printf(out, "%s%s%s%s", message, reason ? " (" : "", reason ? reason : "",
 			   reason ? ")" : "");
@@ -226,14 +258,11 @@ static void add_reason(struct arena *arena, struct buf *out, const json_t *item,
 const char *view_reasons(struct arena *arena, const json_t *reasons, const json_t *devices)
 {
 	CLEANUP(buf) struct buf text = {0};
-	size_t index;
-	json_t *item;
 
-	json_array_foreach(reasons, index, item)
-	{
-		if (index)
+	for (size_t i = 0; i < json_array_size(reasons); i++) {
+		if (i)
 			buf_add_text(&text, " · ");
-		add_reason(arena, &text, item, devices, json_array_size(reasons) == 1);
+		add_reason(arena, &text, reasons, i, devices);
 	}
 	return keep(arena, &text);
 }
@@ -243,8 +272,7 @@ const char *view_reason(struct arena *arena, const json_t *reasons, size_t index
 {
 	CLEANUP(buf) struct buf text = {0};
 
-	add_reason(arena, &text, json_array_get(reasons, index), devices,
-		   json_array_size(reasons) == 1);
+	add_reason(arena, &text, reasons, index, devices);
 	return keep(arena, &text);
 }
 
@@ -418,6 +446,61 @@ const char *view_map(struct arena *arena, const json_t *map)
 	return keep(arena, &text);
 }
 
+static void add_scalar_text(struct buf *out, const json_t *value)
+{
+	CLEANUP(free) char *text = NULL;
+
+	if (json_is_string(value)) {
+		buf_add_text(out, json_string_value(value));
+		return;
+	}
+	text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+	buf_add_text(out, text ? text : "");
+}
+
+/* "compute:pools:create" is "create". */
+static const char *action_text(const json_t *data)
+{
+	const char *action = view_text(data, "action"),
+		   *colon = action ? strrchr(action, ':') : NULL;
+
+	return colon ? colon + 1 : action;
+}
+
+static const char *condition_text(struct arena *arena, const json_t *data, const char *type)
+{
+	const char *message = view_text(data, "message"), *reason = view_text(data, "reason");
+	const char *why = message && message[0] ? message : reason;
+
+	if (json_is_false(json_object_get(data, "status")))
+		return arena_printf(arena, "%s is over", type);
+	return why && why[0] ? arena_printf(arena, "%s: %s", type, why) : type;
+}
+
+const char *view_event(struct arena *arena, const json_t *event)
+{
+	const json_t *data = json_object_get(event, "data");
+	const char *state = view_text(data, "state"), *type = view_text(data, "type");
+	CLEANUP(buf) struct buf text = {0};
+	const char *key;
+	json_t *value;
+
+	if (type)
+		return condition_text(arena, data, type);
+	if (state)
+		return json_is_true(json_object_get(data, "devicesHeld"))
+			       ? arena_printf(arena, "%s, pods still hold devices", state)
+			       : state;
+	if (action_text(data))
+		return action_text(data);
+	json_object_foreach((json_t *)data, key, value)
+	{
+		buf_printf(&text, "%s%s=", text.length ? ", " : "", key);
+		add_scalar_text(&text, value);
+	}
+	return keep(arena, &text);
+}
+
 struct field_list {
 	struct page *page;
 	struct wall now;
@@ -436,18 +519,6 @@ static bool all_scalars(const json_t *array)
 			return false;
 	}
 	return true;
-}
-
-static void add_scalar_text(struct buf *out, const json_t *value)
-{
-	CLEANUP(free) char *text = NULL;
-
-	if (json_is_string(value)) {
-		buf_add_text(out, json_string_value(value));
-		return;
-	}
-	text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-	buf_add_text(out, text ? text : "");
 }
 
 static void add_array(struct field_list *list, const char *name, const json_t *array)

@@ -18,6 +18,9 @@ const char *view_relative(struct arena *arena, const json_t *object, const char 
 /* "2026-11-30 00:12 UTC"; NULL when absent. */
 const char *view_exact(struct arena *arena, const json_t *object, const char *key);
 
+/* "2026-11-30 00:12:07 UTC"; NULL when absent. */
+const char *view_second(struct arena *arena, const json_t *object, const char *key);
+
 /* "2 gpu", "1 gpu + 2 gpu.mig 1g.10gb": a reservation's devices. */
 const char *view_devices(struct arena *arena, const json_t *devices);
 /* "2 gpu", "3 × 8 gpu" of a gang, "2 gpu, spot": what a reservation or a request books. */
@@ -61,6 +64,10 @@ const char *view_hours(struct arena *arena, int64_t seconds);
 /* "6 of 16": what a quota allows and what is used of it; NULL without that limit. */
 const char *view_quota_devices(struct arena *arena, const json_t *quota);
 const char *view_quota_hours(struct arena *arena, const json_t *quota);
+
+/* "active", "created", "GpusUnreadable: no such file": what an event says; NULL for nothing. What is
+ * not known here stands as "name=value". */
+const char *view_event(struct arena *arena, const json_t *event);
 
 /* "a=1, b=2" of an object of texts; NULL when empty. */
 const char *view_map(struct arena *arena, const json_t *map);

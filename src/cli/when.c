@@ -115,6 +115,14 @@ void when_format_exact(char out[WHEN_SIZE], struct wall time)
 		 tm.tm_mday, tm.tm_hour, tm.tm_min);
 }
 
+void when_format_second(char out[WHEN_SIZE], struct wall time)
+{
+	struct tm tm = utc(time);
+
+	snprintf(out, WHEN_SIZE, "%04d-%02d-%02d %02d:%02d:%02d UTC", tm.tm_year + 1900,
+		 tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
+}
+
 void when_format_relative(char out[WHEN_SIZE], struct wall time, struct wall now)
 {
 	char text[DURATION_TEXT_SIZE];

@@ -16,6 +16,9 @@ void when_format(char out[WHEN_SIZE], struct wall time);
 /* "2026-11-30 00:12 UTC" */
 void when_format_exact(char out[WHEN_SIZE], struct wall time);
 
+/* "2026-11-30 00:12:07 UTC": of what is looked up in logs */
+void when_format_second(char out[WHEN_SIZE], struct wall time);
+
 /* "in 7 h 59 min", "6 min ago", "now" */
 void when_format_relative(char out[WHEN_SIZE], struct wall time, struct wall now);
 

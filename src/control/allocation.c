@@ -50,6 +50,16 @@ static json_t *state_event(enum reservation_state state, const char *why)
 	return data;
 }
 
+static bool move(struct store_connection *db, const char *id, const char *tenant,
+		 enum reservation_state to, const char *why, struct error *error)
+{
+	return store_exec(db, "UPDATE reservations SET state = $2, state_reason = $3 WHERE id = $1",
+			  STORE_PARAMS(store_text(id), store_text(reservation_state_name(to)),
+				       store_text(why)),
+			  error) &&
+	       work_event(db, tenant, "reservation.state.changed", id, state_event(to, why), error);
+}
+
 bool reservation_step(struct store_connection *db, const char *id, enum reservation_event event,
 		      const char *why, struct error *error)
 {
@@ -65,52 +75,48 @@ bool reservation_step(struct store_connection *db, const char *id, enum reservat
 	if (!reservation_next(state, event, &next))
 		return error_set(error, ERROR_INTERNAL, "reservation '%s' is %s: it can't be %s",
 				 id, reservation_state_name(state), reservation_event_name(event));
-	if (next == state)
-		return true;
-	return store_exec(db, "UPDATE reservations SET state = $2, state_reason = $3 WHERE id = $1",
-			  STORE_PARAMS(store_text(id), store_text(reservation_state_name(next)),
-				       store_text(why)),
-			  error) &&
-	       work_event(db, store_get_text(&rows, 0, 1), "reservation.state.changed", id,
-			  state_event(next, why), error);
+	return next == state || move(db, id, store_get_text(&rows, 0, 1), next, why, error);
 }
 
 /* What its parts have come to. */
 static bool settle(struct store_connection *db, const char *reservation, const char *why,
 		   struct error *error)
 {
-	for (;;) {
-		CLEANUP(store_rows) struct store_rows rows = {0};
-		struct reservation_parts parts;
-		enum reservation_state state;
-		enum reservation_event event;
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	enum reservation_state state, next;
+	struct reservation_parts parts;
+	enum reservation_event event;
 
-		if (!store_query(db,
-				 "SELECT r.state, r.gang_nodes, "
-				 "(SELECT count(*) FROM allocations a WHERE a.reservation = r.id "
-				 "AND a.state = 'placed'), "
-				 "(SELECT count(*) FROM allocations a WHERE a.reservation = r.id "
-				 "AND a.state = 'bound'), "
-				 "(SELECT count(*) FROM allocations a WHERE a.reservation = r.id "
-				 "AND a.state = 'releasing') FROM reservations r WHERE r.id = $1",
-				 STORE_PARAMS(store_text(reservation)), &rows, error))
-			return false;
-		if (rows.count == 0 ||
-		    !reservation_state_parse(store_get_text(&rows, 0, 0), &state))
+	if (!store_query(db,
+			 "SELECT r.state, r.tenant, r.gang_nodes, "
+			 "(SELECT count(*) FROM allocations a WHERE a.reservation = r.id "
+			 "AND a.state = 'placed'), "
+			 "(SELECT count(*) FROM allocations a WHERE a.reservation = r.id "
+			 "AND a.state = 'bound'), "
+			 "(SELECT count(*) FROM allocations a WHERE a.reservation = r.id "
+			 "AND a.state = 'releasing') FROM reservations r WHERE r.id = $1",
+			 STORE_PARAMS(store_text(reservation)), &rows, error))
+		return false;
+	if (rows.count == 0 || !reservation_state_parse(store_get_text(&rows, 0, 0), &state))
+		return error_set(error, ERROR_INTERNAL, "reservation '%s': no or unknown state",
+				 reservation);
+	parts = (struct reservation_parts){
+		.wanted = (int)store_get_int(&rows, 0, 2),
+		.placed = (int)store_get_int(&rows, 0, 3),
+		.bound = (int)store_get_int(&rows, 0, 4),
+		.releasing = (int)store_get_int(&rows, 0, 5),
+	};
+	parts.wanted = parts.wanted > 0 ? parts.wanted : 1;
+	for (; reservation_settle(state, &parts, &event); state = next) {
+		if (!reservation_next(state, event, &next))
 			return error_set(error, ERROR_INTERNAL,
-					 "reservation '%s': no or unknown state", reservation);
-		parts = (struct reservation_parts){
-			.wanted = (int)store_get_int(&rows, 0, 1),
-			.placed = (int)store_get_int(&rows, 0, 2),
-			.bound = (int)store_get_int(&rows, 0, 3),
-			.releasing = (int)store_get_int(&rows, 0, 4),
-		};
-		parts.wanted = parts.wanted > 0 ? parts.wanted : 1;
-		if (!reservation_settle(state, &parts, &event))
-			return true;
-		if (!reservation_step(db, reservation, event, why, error))
+					 "reservation '%s' is %s: it can't be %s", reservation,
+					 reservation_state_name(state),
+					 reservation_event_name(event));
+		if (!move(db, reservation, store_get_text(&rows, 0, 1), next, why, error))
 			return false;
 	}
+	return true;
 }
 
 bool allocation_list_live(struct store_connection *db, const char *reservation,
@@ -154,11 +160,11 @@ bool allocation_book_part(struct store_connection *db, const char *reservation,
 			  const struct placement_member *member, struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows nodes = {0};
-	struct allocation allocation;
-	char id[ID_SIZE];
-	bool found;
+	struct allocation allocation = {.state = ALLOCATION_PLACED};
+	const char *id = allocation.id;
 
-	work_new_id(db, "alc", id);
+	work_new_id(db, "alc", allocation.id);
+	str_copy(allocation.node, ID_SIZE, member->node->id);
 	if (!store_exec(db,
 			"INSERT INTO allocations (id, reservation, node, state, from_ms, to_ms, "
 			"vcpus, memory_bytes, limited, lost_reason, end_reason, created_ms) "
@@ -177,10 +183,7 @@ bool allocation_book_part(struct store_connection *db, const char *reservation,
 	}
 	if (!room_nodes_of(db, id, &nodes, error) || !room_refresh_all(db, &nodes, error))
 		return false;
-	if (request->from_ms > store_now(db).ms)
-		return true;
-	return allocation_load(db, id, &allocation, &found, error) &&
-	       allocation_start(db, &allocation, error);
+	return request->from_ms > store_now(db).ms || allocation_start(db, &allocation, error);
 }
 
 bool allocation_book(struct store_connection *db, const char *reservation,

@@ -1,4 +1,3 @@
-#include "control/core/timestamp.h"
 #include "control/work.h"
 
 #define COLUMNS                                                                                    \
@@ -16,6 +15,8 @@ static const char BY_TIME[] = COLUMNS "$2 = '' AND $3 = '' AND " NARROWED;
 
 static json_t *row_answer(const struct store_rows *rows, size_t row)
 {
+	CLEANUP(json_ref) json_t *detail = work_parse(store_get_text(rows, row, 9));
+	json_t *address;
 	json_t *answer = json_pack(
 		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id", work_text_of(rows, row, 0), "at",
 		work_time(store_get_int(rows, row, 1)), "requestId", work_text_of(rows, row, 2),
@@ -26,20 +27,13 @@ static json_t *row_answer(const struct store_rows *rows, size_t row)
 		json_object_set_new(answer, "before", work_text_of(rows, row, 7));
 	if (!store_is_null(rows, row, 8))
 		json_object_set_new(answer, "after", work_text_of(rows, row, 8));
-	if (!str_equal(store_get_text(rows, row, 9), "{}"))
-		json_object_set_new(answer, "detail", work_parse(store_get_text(rows, row, 9)));
+	address = json_object_get(detail, WORK_AUDIT_ADDRESS);
+	if (address)
+		json_object_set(answer, "address", address);
+	json_object_del(detail, WORK_AUDIT_ADDRESS);
+	if (json_object_size(detail) > 0)
+		json_object_set(answer, "detail", detail);
 	return answer;
-}
-
-static bool read_time(const char *text, const char *field, int64_t otherwise, int64_t *ret_ms,
-		      struct error *error)
-{
-	struct wall time = {otherwise};
-
-	if (text && !timestamp_parse(text, field, &time, error))
-		return false;
-	*ret_ms = time.ms;
-	return true;
 }
 
 static bool check_action(const char *action, struct error *error)
@@ -58,41 +52,29 @@ static bool check_action(const char *action, struct error *error)
 			   action);
 }
 
-/* Whose rows: the asker's own tenant, or the one an operator names. */
-static bool read_tenant(const struct control_call *call, const char **ret_tenant,
-			struct error *error)
-{
-	const char *scope = work_scope(call->principal);
-
-	if (call->tenant_id && !access_reaches(call->principal, call->tenant_id))
-		return work_not_found(error, "tenant", call->tenant_id);
-	*ret_tenant = call->tenant_id ? call->tenant_id : scope;
-	return true;
-}
-
 static bool audit_list(struct store_connection *db, const struct control_call *call,
 		       json_t **ret_answer, struct error *error)
 {
 	const char *object = call->object ? call->object : "";
 	CLEANUP(store_rows) struct store_rows rows = {0};
-	int64_t from_ms, to_ms;
+	struct work_window window;
 	const char *tenant, *sql;
 	struct work_page page;
 
 	if (!access_check(call->principal, ACCESS_AUDIT_READ, error) ||
 	    !work_page(call, "aud", &page, error) ||
-	    !read_time(call->from, "from", 0, &from_ms, error) ||
-	    !read_time(call->to, "to", INT64_MAX, &to_ms, error) ||
-	    !check_action(call->action, error) || !read_tenant(call, &tenant, error))
+	    !work_window_asked(call, (struct work_window){.to = {INT64_MAX}}, &window, error) ||
+	    !check_action(call->action, error) || !work_tenant_asked(call, &tenant, error))
 		return false;
 	sql = *object ? BY_OBJECT : *tenant ? BY_TENANT : BY_TIME;
-	if (!store_query(
-		    db, sql,
-		    STORE_PARAMS(store_text(page.after), store_text(tenant), store_text(object),
-				 store_text(call->key_id ? call->key_id : ""),
-				 store_text(call->action ? call->action : ""), store_int(from_ms),
-				 store_int(to_ms), store_int(page.limit + 1)),
-		    &rows, error))
+	if (!store_query(db, sql,
+			 STORE_PARAMS(store_text(page.after), store_text(tenant),
+				      store_text(object),
+				      store_text(call->key_id ? call->key_id : ""),
+				      store_text(call->action ? call->action : ""),
+				      store_int(window.from.ms), store_int(window.to.ms),
+				      store_int(page.limit + 1)),
+			 &rows, error))
 		return false;
 	*ret_answer = work_rows_answer(&rows, &page, row_answer);
 	return true;

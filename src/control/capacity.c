@@ -148,23 +148,33 @@ static bool read_end(struct store_connection *db, int64_t *ret_end, struct error
 	return true;
 }
 
+/* Who may not read keys and secrets isn't told of them either. */
+static bool sees_keys(const struct control_principal *principal)
+{
+	struct error refused;
+
+	return access_check(principal, ACCESS_KEYS_READ, &refused) &&
+	       access_check(principal, ACCESS_SECRETS_READ, &refused);
+}
+
 static bool event_list(struct store_connection *db, const struct control_call *call,
 		       json_t **ret_answer, struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
-	int64_t after, limit, next;
+	int64_t after, limit, last, next;
 	json_t *items;
 
 	if (!access_check(call->principal, ACCESS_EVENTS_READ, error) ||
 	    !work_query_int(call->after, "after", 0, CONTROL_MAX_SEQUENCE, 0, &after, error) ||
 	    !work_query_int(call->limit, "limit", 1, CONTROL_MAX_PAGE, CONTROL_DEFAULT_PAGE, &limit,
 			    error) ||
-	    !read_end(db, &next, error) ||
+	    !read_end(db, &last, error) ||
 	    !store_query(db,
 			 "SELECT seq, at_ms, type, subject, data FROM events WHERE seq > $1 AND "
-			 "($2 = '' OR tenant = $2) ORDER BY seq LIMIT $3",
+			 "($2 = '' OR tenant = $2) AND ($4 = 1 OR type NOT IN ('key.changed', "
+			 "'secret.changed')) ORDER BY seq LIMIT $3",
 			 STORE_PARAMS(store_int(after), store_text(work_scope(call->principal)),
-				      store_int(limit)),
+				      store_int(limit), store_int(sees_keys(call->principal))),
 			 &rows, error))
 		return false;
 	items = json_array();
@@ -176,9 +186,9 @@ static bool event_list(struct store_connection *db, const struct control_call *c
 						       work_text_of(&rows, i, 3), "data",
 						       work_parse(store_get_text(&rows, i, 4))));
 	/* Whose tenant has few events need not look through the others' again. */
-	if (rows.count == (size_t)limit)
-		next = store_get_int(&rows, rows.count - 1, 0);
-	*ret_answer = json_pack("{s:o, s:I}", "items", items, "next", next > after ? next : after);
+	next = rows.count == (size_t)limit ? store_get_int(&rows, rows.count - 1, 0) : last;
+	*ret_answer = json_pack("{s:o, s:I, s:I}", "items", items, "next",
+				next > after ? next : after, "last", last);
 	return true;
 }
 WORK_CALL(event_list, STORE_READ)

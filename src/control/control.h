@@ -64,6 +64,8 @@ struct control_call {
 		*pool_id;  /* lists of reservations; pool_id also nodes, tokens, capacity */
 	const char *after; /* events */
 	const char *tenant_id, *key_id, *object, *action, *from, *to, *by; /* audit, usage, meter */
+	const char *live;    /* "true": reservations that aren't over; "false": those that are */
+	const char *dry_run; /* "true": changes of a thing that is there are only tried */
 };
 
 /* A list's pages: most items, and without a limit; the largest sequence number to ask after. */

@@ -116,6 +116,25 @@ static bool check_live(const struct store_rows *key, struct error *error)
 			 store_get_text(key, 0, 0));
 }
 
+/* A name means one key that opens: whoever made it twice, or revokes it by name, is told. */
+static bool check_name(struct store_connection *db, const char *tenant, const char *name,
+		       const char *but, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!store_query(db,
+			 "SELECT id FROM api_keys WHERE tenant = $1 AND name = $2 AND id <> $3 AND "
+			 "revoked_ms IS NULL LIMIT 1",
+			 STORE_PARAMS(store_text(tenant), store_text(name), store_text(but)), &rows,
+			 error))
+		return false;
+	if (rows.count == 0)
+		return true;
+	error_set(error, ERROR_CONFLICT, "the tenant has a key of the name '%s' already: %s", name,
+		  store_get_text(&rows, 0, 0));
+	return error_hint(error, "Give another name, or revoke that key first.");
+}
+
 /* --- calls --- */
 
 static bool key_create(struct store_connection *db, const struct control_call *call,
@@ -136,7 +155,7 @@ static bool key_create(struct store_connection *db, const struct control_call *c
 	if (!access_reaches(call->principal, tenant))
 		return work_not_found(error, "tenant", tenant);
 	if (!check_role(call, ROLES[role], "make", error) ||
-	    !tenant_check_active(db, tenant, error) ||
+	    !tenant_check_active(db, tenant, error) || !check_name(db, tenant, name, "", error) ||
 	    !key_insert(db, tenant, ROLES[role], name, id, text, error) ||
 	    !work_audit(db, call->principal, ACCESS_KEYS_CREATE, tenant, id,
 			json_pack("{s:s}", "role", ROLES[role]), error) ||
@@ -196,7 +215,8 @@ static bool key_patch(struct store_connection *db, const struct control_call *ca
 		return error_field(error, "name", "is missing, and so is role");
 	new_role = role >= 0 ? ROLES[role] : store_get_text(&rows, 0, 2);
 	if (!check_live(&rows, error) || !check_role(call, new_role, "make", error) ||
-	    (!str_equal(new_role, "operator") && !check_not_last(db, &rows, error)))
+	    (!str_equal(new_role, "operator") && !check_not_last(db, &rows, error)) ||
+	    (name && !check_name(db, store_get_text(&rows, 0, 1), name, call->id, error)))
 		return false;
 	return store_exec(db, "UPDATE api_keys SET name = $2, role = $3 WHERE id = $1",
 			  STORE_PARAMS(store_text(call->id),

@@ -52,16 +52,9 @@ bool metering_close(struct store_connection *db, const char *allocation, struct 
 /* --- what a report is about --- */
 
 struct asked {
-	struct wall from, to;
+	struct work_window window;
 	const char *tenant, *pool; /* "" for all */
 };
-
-static bool parse_time(const char *text, const char *field, struct wall fallback,
-		       struct wall *ret_time, struct error *error)
-{
-	*ret_time = fallback;
-	return !text || timestamp_parse(text, field, ret_time, error);
-}
 
 static bool parse_filter(const char *text, const char *field, const char *prefix,
 			 const char **ret_id, struct error *error)
@@ -72,23 +65,16 @@ static bool parse_filter(const char *text, const char *field, const char *prefix
 	return true;
 }
 
-static bool parse_asked(const struct control_call *call, struct wall from, struct wall to,
+static bool parse_asked(const struct control_call *call, struct work_window otherwise,
 			struct asked *ret_asked, struct error *error)
 {
 	struct asked asked;
 
-	if (!parse_time(call->from, "from", from, &asked.from, error) ||
-	    !parse_time(call->to, "to", to, &asked.to, error) ||
+	if (!work_window_asked(call, otherwise, &asked.window, error) ||
 	    !parse_filter(call->tenant_id, "tenantId", "ten", &asked.tenant, error) ||
-	    !parse_filter(call->pool_id, "poolId", "pool", &asked.pool, error))
+	    !parse_filter(call->pool_id, "poolId", "pool", &asked.pool, error) ||
+	    !work_tenant_asked(call, &asked.tenant, error))
 		return false;
-	if (asked.from.ms >= asked.to.ms)
-		return error_field(error, "to", "is not after from");
-	/* Whoever sees one tenant asks about that one alone. */
-	if (asked.tenant[0] != '\0' && !access_reaches(call->principal, asked.tenant))
-		return work_not_found(error, "tenant", asked.tenant);
-	if (asked.tenant[0] == '\0')
-		asked.tenant = work_scope(call->principal);
 	*ret_asked = asked;
 	return true;
 }
@@ -182,15 +168,17 @@ static bool usage_get(struct store_connection *db, const struct control_call *ca
 	/* Without a window: this month so far, its current second included. */
 	if (!access_check(call->principal, ACCESS_USAGE_READ, error) ||
 	    !parse_by(call->by, &by_pool, error) ||
-	    !parse_asked(call, metering_month(now), (struct wall){now.ms + 1}, &asked, error) ||
+	    !parse_asked(call, (struct work_window){metering_month(now), {now.ms + 1}}, &asked,
+			 error) ||
 	    !store_query(db, by_pool ? USAGE("tenant, pool") : USAGE("tenant"),
-			 STORE_PARAMS(store_int(asked.from.ms), store_int(asked.to.ms),
-				      store_text(asked.tenant), store_text(asked.pool),
-				      store_int(now.ms)),
+			 STORE_PARAMS(store_int(asked.window.from.ms),
+				      store_int(asked.window.to.ms), store_text(asked.tenant),
+				      store_text(asked.pool), store_int(now.ms)),
 			 &rows, error))
 		return false;
-	*ret_answer = json_pack("{s:o, s:o, s:o}", "from", work_time(asked.from.ms), "to",
-				work_time(asked.to.ms), "items", usage_items(&rows, by_pool));
+	*ret_answer =
+		json_pack("{s:o, s:o, s:o}", "from", work_time(asked.window.from.ms), "to",
+			  work_time(asked.window.to.ms), "items", usage_items(&rows, by_pool));
 	return true;
 }
 WORK_CALL(usage_get, STORE_READ)
@@ -245,15 +233,15 @@ static bool meter_list(struct store_connection *db, const struct control_call *c
 	/* A row belongs to the window in which it stopped, so that each is in one of them. */
 	if (!access_check(call->principal, ACCESS_USAGE_READ, error) ||
 	    !work_page(call, "mtr", &page, error) ||
-	    !parse_asked(call, (struct wall){0}, (struct wall){INT64_MAX}, &asked, error) ||
+	    !parse_asked(call, (struct work_window){.to = {INT64_MAX}}, &asked, error) ||
 	    !store_query(db,
 			 "SELECT id, allocation, reservation, tenant, pool, node, started_ms, "
 			 "stopped_ms, reason FROM meter WHERE id > $1 AND ($2 = '' OR tenant = $2) "
 			 "AND ($3 = '' OR pool = $3) AND stopped_ms >= $4 AND stopped_ms < $5 "
 			 "ORDER BY id LIMIT $6",
 			 STORE_PARAMS(store_text(page.after), store_text(asked.tenant),
-				      store_text(asked.pool), store_int(asked.from.ms),
-				      store_int(asked.to.ms), store_int(page.limit + 1)),
+				      store_text(asked.pool), store_int(asked.window.from.ms),
+				      store_int(asked.window.to.ms), store_int(page.limit + 1)),
 			 &rows, error))
 		return false;
 	for (size_t i = 0; i < rows.count && i < (size_t)page.limit; i++) {

@@ -18,13 +18,15 @@ bool node_load(struct store_connection *db, const char *id, struct node *ret_nod
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	struct node node = {0};
 
-	if (!store_query(db,
-			 "SELECT n.id, n.pool, p.tenant, n.trust, n.state, n.machine_key, "
-			 "n.capabilities, n.spec_generation, n.sent_generation, "
-			 "n.stored_generation, n.hello_sequence, n.acknowledged, n.has_inventory, "
-			 "n.has_conditions FROM nodes n JOIN pools p ON p.id = n.pool "
-			 "WHERE n.id = $1",
-			 STORE_PARAMS(store_text(id)), &rows, error))
+	if (!store_query(
+		    db,
+		    "SELECT n.id, n.pool, p.tenant, n.trust, n.state, n.machine_key, "
+		    "n.capabilities, n.spec_generation, n.sent_generation, "
+		    "n.stored_generation, n.hello_sequence, n.acknowledged, n.has_inventory, "
+		    "n.has_conditions, s.epoch, s.connected, s.seen_ms FROM nodes n JOIN pools "
+		    "p ON p.id = n.pool LEFT JOIN node_streams s ON s.node = n.id WHERE n.id "
+		    "= $1",
+		    STORE_PARAMS(store_text(id)), &rows, error))
 		return false;
 	*ret_found = rows.count == 1;
 	if (rows.count == 0)
@@ -44,6 +46,9 @@ bool node_load(struct store_connection *db, const char *id, struct node *ret_nod
 	node.acknowledged = store_get_int(&rows, 0, 11);
 	node.has_inventory = store_get_int(&rows, 0, 12) != 0;
 	node.has_conditions = store_get_int(&rows, 0, 13) != 0;
+	node.epoch = store_get_int(&rows, 0, 14);
+	node.connected = store_get_int(&rows, 0, 15) != 0;
+	node.seen_ms = store_get_int(&rows, 0, 16);
 	node_deinit(ret_node);
 	*ret_node = node;
 	return true;
@@ -100,12 +105,22 @@ static bool add_labels(struct store_connection *db, const char *node, json_t *an
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	json_t *labels = json_object_get(answer, "labels");
+	bool spot = false;
 
-	if (!store_query(db, "SELECT name, value FROM node_labels WHERE node = $1 ORDER BY name",
+	if (!store_query(db,
+			 "SELECT name, value, system FROM node_labels WHERE node = $1 ORDER BY "
+			 "name",
 			 STORE_PARAMS(store_text(node)), &rows, error))
 		return false;
-	for (size_t i = 0; i < rows.count; i++)
-		json_object_set_new(labels, store_get_text(&rows, i, 0), work_text_of(&rows, i, 1));
+	for (size_t i = 0; i < rows.count; i++) {
+		const char *name = store_get_text(&rows, i, 0);
+
+		json_object_set_new(labels, name, work_text_of(&rows, i, 1));
+		spot = spot ||
+		       (str_equal(name, NODE_LABEL_CAPACITY) && store_get_int(&rows, i, 2) != 0 &&
+			str_equal(store_get_text(&rows, i, 1), "spot"));
+	}
+	json_object_set_new(answer, "spot", json_boolean(spot));
 	return true;
 }
 
@@ -319,19 +334,16 @@ static bool check_label(const char *name, const json_t *value, struct error *err
 	return true;
 }
 
-static bool read_labels(const json_t *json, const json_t **ret_labels, struct error *error)
+struct node_change {
+	const json_t *labels; /* NULL: none */
+	bool has_spot, spot;
+};
+
+static bool check_labels(const json_t *labels, struct error *error)
 {
-	static const char *const known[] = {"labels", NULL};
-	const json_t *labels;
 	const char *name;
-	struct body body;
 	json_t *value;
 
-	if (!body_open(json, "", known, &body, error))
-		return false;
-	labels = json_object_get(json, "labels");
-	if (!labels)
-		return error_field(error, "labels", "is missing");
 	if (!json_is_object(labels))
 		return error_field(error, "labels", "must be an object");
 	if (json_object_size(labels) > CONTROL_MAX_LABELS)
@@ -342,8 +354,24 @@ static bool read_labels(const json_t *json, const json_t **ret_labels, struct er
 		if (!check_label(name, value, error))
 			return false;
 	}
-	*ret_labels = labels;
 	return true;
+}
+
+static bool read_change(const json_t *json, struct node_change *ret_change, struct error *error)
+{
+	static const char *const known[] = {"labels", "spot", NULL};
+	struct node_change change = {0};
+	struct body body;
+
+	if (!body_open(json, "", known, &body, error) ||
+	    !body_bool(&body, "spot", &change.spot, error))
+		return false;
+	change.has_spot = json_object_get(json, "spot") != NULL;
+	change.labels = json_object_get(json, "labels");
+	if (!change.labels && !change.has_spot)
+		return error_field(error, "labels", "is missing, and so is spot");
+	*ret_change = change;
+	return !change.labels || check_labels(change.labels, error);
 }
 
 /* What the system says of a node stays. */
@@ -377,23 +405,45 @@ static bool check_labels_count(struct store_connection *db, const char *node, st
 			 (long long)store_get_int(&rows, 0, 0), CONTROL_MAX_LABELS);
 }
 
+static bool set_labels(struct store_connection *db, const char *node, const json_t *labels,
+		       struct error *error)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach((json_t *)labels, name, value)
+	{
+		if (!set_label(db, node, name, value, error))
+			return false;
+	}
+	return check_labels_count(db, node, error);
+}
+
+/* What the machine is rented as is the system's to say, since placement goes by it; whoever runs
+ * the machine tells the system (RES-42). What is booked there already goes on. */
+static bool set_spot(struct store_connection *db, const char *node, bool spot, struct error *error)
+{
+	if (!spot)
+		return store_exec(db, "DELETE FROM node_labels WHERE node = $1 AND name = $2",
+				  STORE_PARAMS(store_text(node), store_text(NODE_LABEL_CAPACITY)),
+				  error);
+	return store_exec(db,
+			  "INSERT INTO node_labels (node, name, value, system) VALUES ($1, $2, "
+			  "'spot', 1) ON CONFLICT (node, name) DO UPDATE SET value = 'spot', "
+			  "system = 1",
+			  STORE_PARAMS(store_text(node), store_text(NODE_LABEL_CAPACITY)), error);
+}
+
 static bool node_patch(struct store_connection *db, const struct control_call *call,
 		       json_t **ret_answer, struct error *error)
 {
 	CLEANUP(thing_change) struct thing_change change = {0};
-	const json_t *labels;
-	const char *name;
-	json_t *value;
+	struct node_change asked;
 
-	if (!thing_change_begin(db, call, &NODE, ACCESS_NODES_PATCH, &change, error) ||
-	    !read_labels(call->body, &labels, error))
-		return false;
-	json_object_foreach((json_t *)labels, name, value)
-	{
-		if (!set_label(db, call->id, name, value, error))
-			return false;
-	}
-	return check_labels_count(db, call->id, error) &&
+	return thing_change_begin(db, call, &NODE, ACCESS_NODES_PATCH, &change, error) &&
+	       read_change(call->body, &asked, error) &&
+	       (!asked.labels || set_labels(db, call->id, asked.labels, error)) &&
+	       (!asked.has_spot || set_spot(db, call->id, asked.spot, error)) &&
 	       thing_change_end(db, call, &change, ret_answer, error);
 }
 WORK_CALL(node_patch, STORE_WRITE)

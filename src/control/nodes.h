@@ -24,6 +24,10 @@ struct node {
 	int64_t spec_generation, sent_generation, stored_generation;
 	int64_t hello_sequence, acknowledged;
 	bool has_inventory, has_conditions;
+	/* of its stream */
+	int64_t epoch; /* 0: it never had one */
+	bool connected;
+	int64_t seen_ms;
 };
 
 /* *ret_found is false when there is none. `ret_node` must be {0} or loaded. */

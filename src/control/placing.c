@@ -4,8 +4,12 @@
 #include "control/quotas.h"
 #include "control/room.h"
 
+#include <stdio.h>
+
 /* So many gangs of a pool are planned for; who waits behind more waits for them anyway. */
 #define MAX_PLANNED 32
+
+#define TOO_FEW "TooFewNodes"
 
 /* --- a reservation's request, from its row --- */
 
@@ -71,6 +75,28 @@ static void apply_pool(const struct pool *pool, struct placement_request *reques
 	request->spread = pool->policy.spread;
 }
 
+/* --- quotas --- */
+
+/* Adds to `reasons` when it isn't. */
+static bool is_within_quota(struct store_connection *db, const struct wanted *wanted, bool placing,
+			    json_t *reasons, bool *ret_within, struct error *error)
+{
+	const struct placement_request *request = &wanted->request;
+	const struct quota_question question = {
+		.tenant = wanted->tenant,
+		.pool = wanted->pool,
+		.needs = request->needs,
+		.needs_count = request->needs_count,
+		.copies = request->nodes > 1 ? request->nodes : 1,
+		.from_ms = request->from_ms,
+		.to_ms = request->to_ms,
+		.reservation = wanted->id,
+		.placing = placing,
+	};
+
+	return quota_check(db, &question, reasons, ret_within, error);
+}
+
 /* --- choosing --- */
 
 void placing_choice_deinit(struct placing_choice *choice)
@@ -103,8 +129,10 @@ static bool plan_gang(struct store_connection *db, const struct pool *pool, cons
 {
 	CLEANUP(placement_answer) struct placement_answer answer = {0};
 	CLEANUP(wanted) struct wanted wanted = {0};
+	CLEANUP(json_ref) json_t *reasons = json_array();
 	struct placement_request *request = &wanted.request;
 	int64_t first_ms, length_ms;
+	bool within;
 
 	if (!load_wanted(db, id, &wanted, error))
 		return false;
@@ -119,6 +147,11 @@ static bool plan_gang(struct store_connection *db, const struct pool *pool, cons
 		return true;
 	request->from_ms = first_ms;
 	request->to_ms = first_ms + length_ms;
+	/* What it may not have then it keeps nobody from. */
+	if (!is_within_quota(db, &wanted, true, reasons, &within, error))
+		return false;
+	if (!within)
+		return true;
 	placement_decide(request, choice->view.nodes, choice->view.count, &answer);
 	view_plan(&choice->view, &answer, request->from_ms, request->to_ms);
 	choice->waits[choice->waits_count] = first_ms;
@@ -209,12 +242,39 @@ bool placing_choose(struct store_connection *db, const struct pool *pool,
 	return true;
 }
 
+/* A gang of more nodes than the pool has for it: no wait helps, whatever holds them now. */
+static bool is_too_large(const struct placement_answer *answer)
+{
+	return answer->never && answer->could > 0;
+}
+
+/* Counts the nodes that would do now, as the reason it stands for does. */
+static void add_too_large(const struct placement_answer *answer, json_t *reasons)
+{
+	char message[128];
+	int nodes = 0;
+
+	for (size_t i = 0; i < answer->reasons_count; i++) {
+		if (str_equal(answer->reasons[i].reason, TOO_FEW))
+			nodes = answer->reasons[i].nodes;
+	}
+	snprintf(message, sizeof message,
+		 "the gang takes %zu nodes, and only %zu of the pool could ever take a part",
+		 answer->wanted, answer->could);
+	json_array_append_new(reasons, json_pack("{s:s, s:i, s:s}", "reason", TOO_FEW, "nodes",
+						 nodes, "message", message));
+}
+
 json_t *placing_reasons(const struct placement_answer *answer)
 {
 	json_t *reasons = json_array();
 
+	if (is_too_large(answer))
+		add_too_large(answer, reasons);
 	for (size_t i = 0; i < answer->reasons_count; i++) {
 		const struct placement_reason *reason = &answer->reasons[i];
+		if (is_too_large(answer) && str_equal(reason->reason, TOO_FEW))
+			continue;
 		json_t *row =
 			json_pack("{s:s, s:i}", "reason", reason->reason, "nodes", reason->nodes);
 
@@ -243,20 +303,8 @@ static bool check_quota(struct store_connection *db, const struct wanted *wanted
 			bool *ret_within, struct error *error)
 {
 	CLEANUP(json_ref) json_t *reasons = json_array();
-	const struct placement_request *request = &wanted->request;
-	const struct quota_question question = {
-		.tenant = wanted->tenant,
-		.pool = wanted->pool,
-		.needs = request->needs,
-		.needs_count = request->needs_count,
-		.copies = request->nodes > 1 ? request->nodes : 1,
-		.from_ms = request->from_ms,
-		.to_ms = request->to_ms,
-		.reservation = wanted->id,
-		.placing = placing,
-	};
 
-	return quota_check(db, &question, reasons, ret_within, error) &&
+	return is_within_quota(db, wanted, placing, reasons, ret_within, error) &&
 	       (*ret_within || placing_note(db, wanted->id, reasons, error));
 }
 
@@ -375,12 +423,12 @@ static void apply_rest(const struct store_rows *rest, struct view *view,
 static bool replace_part(struct store_connection *db, const char *reservation, bool *ret_done,
 			 struct error *error)
 {
-	CLEANUP(placement_answer) struct placement_answer answer = {0};
+	CLEANUP(placing_choice) struct placing_choice choice = {0};
 	CLEANUP(wanted) struct wanted wanted = {0};
-	CLEANUP(store_rows) struct store_rows rest = {0};
-	CLEANUP(view) struct view view = {0};
+	CLEANUP(store_rows) struct store_rows rest = {0}, gangs = {0};
 	CLEANUP(pool) struct pool pool = {0};
 	struct placement_request *request = &wanted.request;
+	struct placing_turn turn;
 
 	*ret_done = false;
 	if (!load_rest(db, reservation, &rest, error))
@@ -388,18 +436,24 @@ static bool replace_part(struct store_connection *db, const char *reservation, b
 	if (rest.count == 0)
 		return true;
 	if (!load_wanted(db, reservation, &wanted, error) ||
-	    !pool_load(db, wanted.pool, &pool, error) ||
-	    !view_load_pool(db, pool.id, reservation, &view, error))
+	    !pool_load(db, wanted.pool, &pool, error))
 		return false;
-	apply_rest(&rest, &view, request);
+	/* Who waits and came first keeps what it was planned for. */
+	turn = (struct placing_turn){reservation, wanted.created_ms};
+	if (!load_gangs_before(db, &pool, &turn, &gangs, error) ||
+	    !plan_gangs(db, &pool, &turn, &gangs, &choice, error))
+		return false;
+	apply_rest(&rest, &choice.view, request);
 	if (pool.archived || request->to_ms <= request->from_ms)
 		return true;
 	apply_pool(&pool, request);
-	placement_decide(request, view.nodes, view.count, &answer);
-	if (answer.members_count == 0)
+	request->waits = choice.waits;
+	request->waits_count = choice.waits_count;
+	placement_decide(request, choice.view.nodes, choice.view.count, &choice.answer);
+	if (choice.answer.members_count == 0)
 		return true;
 	*ret_done = true;
-	return allocation_book_part(db, reservation, request, &answer.members[0], error);
+	return allocation_book_part(db, reservation, request, &choice.answer.members[0], error);
 }
 
 bool placing_failed(struct store_connection *db, struct allocation *allocation, const char *why,

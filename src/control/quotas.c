@@ -481,6 +481,7 @@ static bool quota_delete(struct store_connection *db, const struct control_call 
 	       quota_answer(db, &rows, 0, ret_answer, error) &&
 	       store_exec(db, "DELETE FROM quotas WHERE id = $1",
 			  STORE_PARAMS(store_text(call->id)), error) &&
+	       work_forget_done(db, call->id, error) &&
 	       work_audit(db, call->principal, action, store_get_text(&rows, 0, 1), call->id, NULL,
 			  error);
 }

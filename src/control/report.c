@@ -4,6 +4,7 @@
 #include "control/placing.h"
 #include "control/room.h"
 #include "control/stream.h"
+#include "control/waking.h"
 #include "sys/log.h"
 
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #define MAX_CONDITION_TYPE   64
 #define MAX_CONDITION_REASON 64
 #define MAX_AHEAD_MS         ((int64_t)60 * 1000)
+#define SEEN_AGAIN_MS        ((int64_t)1000)
 
 struct report_work {
 	const struct control_report *report;
@@ -227,77 +229,171 @@ static bool check_inventory(const struct control_inventory *inventory, struct er
 	return true;
 }
 
-static bool put_gpu(struct store_connection *db, struct arena *arena, const char *node,
-		    int64_t seen, const struct control_gpu *gpu, struct error *error)
+/* The rows of a node's GPUs or atoms, in order of their first column, and which of them an inventory
+ * has. Mostly it has all of them as they are: then nothing is written. */
+struct known {
+	struct store_rows rows;
+	bool *named;
+	bool changed;
+};
+
+static void known_cleanup(struct known *known)
 {
+	store_rows_deinit(&known->rows);
+	free(known->named);
+}
+
+static bool load_known(struct store_connection *db, const char *sql, const char *node,
+		       struct known *known, struct error *error)
+{
+	if (!store_query(db, sql, STORE_PARAMS(store_text(node)), &known->rows, error))
+		return false;
+	known->named = mem_alloc((known->rows.count + 1) * sizeof *known->named);
+	return true;
+}
+
+static bool same_value(const struct store_rows *rows, size_t row, size_t column,
+		       const struct store_value *value)
+{
+	return value->kind == STORE_TEXT ? str_equal(store_get_text(rows, row, column), value->text)
+					 : store_get_int(rows, row, column) == value->number;
+}
+
+/* Names the row with the first of these values as its key. Is it there, and the same? */
+static bool is_known(struct known *known, const struct store_value *values)
+{
+	const struct store_rows *rows = &known->rows;
+	size_t low = 0, high = rows->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (strcmp(store_get_text(rows, middle, 0), values[0].text) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == rows->count || !same_value(rows, low, 0, &values[0]))
+		return false;
+	known->named[low] = true;
+	for (size_t column = 1; column < rows->columns; column++) {
+		if (!same_value(rows, low, column, &values[column]))
+			return false;
+	}
+	return true;
+}
+
+static bool put_gpu(struct store_connection *db, struct arena *arena, const char *node,
+		    const struct control_gpu *gpu, struct known *known, struct error *error)
+{
+	const struct store_value values[] = {
+		store_text(node),
+		store_text(gpu->uuid),
+		store_text(text_of(arena, gpu->model, 128)),
+		store_text(text_of(arena, gpu->pci, 64)),
+		store_int(gpu->memory_bytes),
+		store_int(gpu->numa),
+		store_int(gpu->health.healthy),
+		store_text(text_of(arena, gpu->health.cause, CONTROL_MAX_TEXT)),
+	};
+
+	if (is_known(known, values + 1))
+		return true;
+	known->changed = true;
 	return store_exec(
 		db,
 		"INSERT INTO gpus (node, uuid, model, pci, memory_bytes, numa, healthy, cause, "
-		"seen) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (node, uuid) DO "
+		"seen) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0) ON CONFLICT (node, uuid) DO "
 		"UPDATE SET model = excluded.model, pci = excluded.pci, memory_bytes = "
 		"excluded.memory_bytes, numa = excluded.numa, healthy = excluded.healthy, "
-		"cause = excluded.cause, seen = excluded.seen",
-		STORE_PARAMS(store_text(node), store_text(gpu->uuid),
-			     store_text(text_of(arena, gpu->model, 128)),
-			     store_text(text_of(arena, gpu->pci, 64)), store_int(gpu->memory_bytes),
-			     store_int(gpu->numa), store_int(gpu->health.healthy),
-			     store_text(text_of(arena, gpu->health.cause, CONTROL_MAX_TEXT)),
-			     store_int(seen)),
-		error);
+		"cause = excluded.cause",
+		values, ARRAY_SIZE(values), error);
 }
 
 /* `since_ms` stays while the health does. */
 static bool put_atom(struct store_connection *db, struct arena *arena, const char *node,
-		     int64_t seen, const struct control_atom *atom, struct error *error)
+		     const struct control_atom *atom, struct known *known, struct error *error)
 {
+	const struct store_value values[] = {
+		store_text(node),
+		store_text(text_of(arena, atom->atom, 128)),
+		store_text(atom->class),
+		store_text(text_of(arena, atom->profile, 64)),
+		store_text(atom->gpu),
+		store_text(text_of(arena, atom->visible_device, 128)),
+		store_int(atom->leaf_lo),
+		store_int(atom->leaf_hi),
+		store_int(atom->numa),
+		store_int(atom->memory_bytes),
+		store_int(atom->health.healthy),
+		store_text(text_of(arena, atom->health.cause, CONTROL_MAX_TEXT)),
+		store_int(store_now(db).ms),
+	};
+
+	if (is_known(known, values + 1))
+		return true;
+	known->changed = true;
 	return store_exec(
 		db,
 		"INSERT INTO atoms (node, atom, class, profile, gpu, visible_device, leaf_lo, "
 		"leaf_hi, numa, memory_bytes, healthy, cause, since_ms, seen) VALUES ($1, $2, $3, "
-		"$4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT (node, atom) DO "
+		"$4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0) ON CONFLICT (node, atom) DO "
 		"UPDATE SET class = excluded.class, profile = excluded.profile, gpu = "
 		"excluded.gpu, visible_device = excluded.visible_device, leaf_lo = "
 		"excluded.leaf_lo, leaf_hi = excluded.leaf_hi, numa = excluded.numa, memory_bytes "
 		"= excluded.memory_bytes, since_ms = CASE WHEN atoms.healthy = excluded.healthy "
 		"AND atoms.cause = excluded.cause THEN atoms.since_ms ELSE excluded.since_ms END, "
-		"healthy = excluded.healthy, cause = excluded.cause, seen = excluded.seen",
-		STORE_PARAMS(store_text(node), store_text(text_of(arena, atom->atom, 128)),
-			     store_text(atom->class), store_text(text_of(arena, atom->profile, 64)),
-			     store_text(atom->gpu),
-			     store_text(text_of(arena, atom->visible_device, 128)),
-			     store_int(atom->leaf_lo), store_int(atom->leaf_hi),
-			     store_int(atom->numa), store_int(atom->memory_bytes),
-			     store_int(atom->health.healthy),
-			     store_text(text_of(arena, atom->health.cause, CONTROL_MAX_TEXT)),
-			     store_int(store_now(db).ms), store_int(seen)),
-		error);
+		"healthy = excluded.healthy, cause = excluded.cause",
+		values, ARRAY_SIZE(values), error);
 }
 
-/* Every row that this inventory has gets the same new mark; what keeps an old one is gone. */
+/* What the inventory hasn't named is gone. */
+static bool drop_unnamed(struct store_connection *db, const char *sql, const char *node,
+			 struct known *known, struct error *error)
+{
+	for (size_t i = 0; i < known->rows.count; i++) {
+		if (known->named[i])
+			continue;
+		known->changed = true;
+		if (!store_exec(db, sql,
+				STORE_PARAMS(store_text(node),
+					     store_text(store_get_text(&known->rows, i, 0))),
+				error))
+			return false;
+	}
+	return true;
+}
+
 static bool put_devices(struct store_connection *db, struct arena *arena,
-			const struct control_report *report, struct error *error)
+			const struct control_report *report, bool *ret_changed, struct error *error)
 {
 	const struct control_inventory *inventory = &report->inventory;
-	CLEANUP(store_rows) struct store_rows rows = {0};
+	CLEANUP(known) struct known gpus = {0}, atoms = {0};
 	const char *node = report->node;
-	int64_t seen;
 
-	if (!store_query(db, "SELECT coalesce(max(seen), 0) + 1 FROM gpus WHERE node = $1",
-			 STORE_PARAMS(store_text(node)), &rows, error))
+	if (!load_known(db,
+			"SELECT uuid, model, pci, memory_bytes, numa, healthy, cause FROM gpus "
+			"WHERE node = $1 ORDER BY uuid",
+			node, &gpus, error) ||
+	    !load_known(db,
+			"SELECT atom, class, profile, gpu, visible_device, leaf_lo, leaf_hi, numa, "
+			"memory_bytes, healthy, cause FROM atoms WHERE node = $1 ORDER BY atom",
+			node, &atoms, error))
 		return false;
-	seen = store_get_int(&rows, 0, 0);
 	for (size_t i = 0; i < inventory->gpus_count; i++) {
-		if (!put_gpu(db, arena, node, seen, &inventory->gpus[i], error))
+		if (!put_gpu(db, arena, node, &inventory->gpus[i], &gpus, error))
 			return false;
 	}
 	for (size_t i = 0; i < inventory->atoms_count; i++) {
-		if (!put_atom(db, arena, node, seen, &inventory->atoms[i], error))
+		if (!put_atom(db, arena, node, &inventory->atoms[i], &atoms, error))
 			return false;
 	}
-	return store_exec(db, "DELETE FROM atoms WHERE node = $1 AND seen <> $2",
-			  STORE_PARAMS(store_text(node), store_int(seen)), error) &&
-	       store_exec(db, "DELETE FROM gpus WHERE node = $1 AND seen <> $2",
-			  STORE_PARAMS(store_text(node), store_int(seen)), error);
+	if (!drop_unnamed(db, "DELETE FROM atoms WHERE node = $1 AND atom = $2", node, &atoms,
+			  error) ||
+	    !drop_unnamed(db, "DELETE FROM gpus WHERE node = $1 AND uuid = $2", node, &gpus, error))
+		return false;
+	*ret_changed = gpus.changed || atoms.changed;
+	return true;
 }
 
 static bool put_host(struct store_connection *db, struct arena *arena,
@@ -347,6 +443,7 @@ static bool apply_inventory(struct store_connection *db, struct report_work *wor
 {
 	const struct control_report *report = work->report;
 	CLEANUP(arena) struct arena arena = {0};
+	bool changed, had = node->has_inventory && str_equal(node->state, "ready");
 	struct error wrong;
 
 	work->result.look_again = true;
@@ -356,8 +453,10 @@ static bool apply_inventory(struct store_connection *db, struct report_work *wor
 				      error);
 	}
 	node->has_inventory = true;
-	return put_host(db, &arena, report, error) && put_devices(db, &arena, report, error) &&
-	       room_renew(db, report->node, error) && mark_inventory(db, node, NULL, error);
+	return put_host(db, &arena, report, error) &&
+	       put_devices(db, &arena, report, &changed, error) &&
+	       ((!changed && had) || room_renew(db, report->node, error)) &&
+	       mark_inventory(db, node, NULL, error);
 }
 
 /* --- allocations --- */
@@ -498,8 +597,33 @@ static bool apply(struct store_connection *db, struct report_work *work, struct 
 	return ignore(work, "kind %d", (int)work->report->kind);
 }
 
+/* What bears on the reservations that run there is told to those who follow them. */
+static bool apply_and_wake(struct store_connection *db, struct report_work *work, struct node *node,
+			   struct error *error)
+{
+	CLEANUP(waking) struct waking waking = {0};
+	enum control_report_kind kind = work->report->kind;
+
+	if (kind != CONTROL_REPORT_INVENTORY && kind != CONTROL_REPORT_CONDITIONS &&
+	    kind != CONTROL_REPORT_BOUND && kind != CONTROL_REPORT_FAILED)
+		return apply(db, work, node, error);
+	return waking_begin(db, node->id, &waking, error) && apply(db, work, node, error) &&
+	       waking_end(db, node->id, &waking, error);
+}
+
+static bool note_seen(struct store_connection *db, const struct node *node, struct error *error)
+{
+	int64_t now_ms = store_now(db).ms;
+
+	/* Whoever says much is not written down each time. */
+	if (node->connected && now_ms >= node->seen_ms && now_ms - node->seen_ms < SEEN_AGAIN_MS)
+		return true;
+	return store_exec(db, "UPDATE node_streams SET seen_ms = $2, connected = 1 WHERE node = $1",
+			  STORE_PARAMS(store_text(node->id), store_int(now_ms)), error);
+}
+
 static bool acknowledge(struct store_connection *db, const struct control_report *report,
-			struct node *node, struct error *error)
+			const struct node *node, struct error *error)
 {
 	return store_exec(
 		       db,
@@ -509,9 +633,7 @@ static bool acknowledge(struct store_connection *db, const struct control_report
 				    store_int(node->has_inventory),
 				    store_int(node->has_conditions)),
 		       error) &&
-	       store_exec(db, "UPDATE node_streams SET seen_ms = $2, connected = 1 WHERE node = $1",
-			  STORE_PARAMS(store_text(report->node), store_int(store_now(db).ms)),
-			  error);
+	       note_seen(db, node, error);
 }
 
 static bool report_body(struct store_connection *db, void *argument, struct error *error)
@@ -527,7 +649,7 @@ static bool report_body(struct store_connection *db, void *argument, struct erro
 	work->result.acknowledged = node.acknowledged;
 	if (report->sequence <= node.acknowledged)
 		return true;
-	if (!apply(db, work, &node, error) || !acknowledge(db, report, &node, error))
+	if (!apply_and_wake(db, work, &node, error) || !acknowledge(db, report, &node, error))
 		return false;
 	work->result.acknowledged = report->sequence;
 	/* Adopting ends by itself: from here on the node can be judged. */

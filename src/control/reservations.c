@@ -14,7 +14,7 @@
 #define ALLOCATION_COLUMNS                                                                         \
 	"a.id, a.node, a.state, a.vcpus, a.memory_bytes, a.bound_ms, a.releasing_ms, "             \
 	"a.released_ms, a.lost_reason, a.lost_ms, s.connected, s.seen_ms, c.since_ms, "            \
-	"a.end_reason"
+	"a.end_reason, u.since_ms"
 
 static bool load_allocations(struct store_connection *db, const char *reservation,
 			     struct store_rows *rows, struct error *error)
@@ -23,7 +23,8 @@ static bool load_allocations(struct store_connection *db, const char *reservatio
 			   "SELECT " ALLOCATION_COLUMNS " FROM allocations a "
 			   "LEFT JOIN node_streams s ON s.node = a.node "
 			   "LEFT JOIN node_conditions c ON c.node = a.node AND c.type = "
-			   "'ForeignGpuExposure' WHERE a.reservation = $1 "
+			   "'ForeignGpuExposure' LEFT JOIN node_conditions u ON u.node = a.node "
+			   "AND u.type = 'PodResourcesUnavailable' WHERE a.reservation = $1 "
 			   /* The one that counts is last, though made in the same moment. */
 			   "ORDER BY CASE WHEN a.state = 'failed' THEN 0 ELSE 1 END, "
 			   "a.created_ms, a.id",
@@ -102,6 +103,8 @@ static struct degraded_allocation judge_allocation(const struct store_rows *rows
 		.releasing_since_ms = store_get_int(rows, row, 6),
 		.lost_reason = store_get_text(rows, row, 8),
 		.lost_since_ms = store_get_int(rows, row, 9),
+		.unconfirmed = !store_is_null(rows, row, 14),
+		.unconfirmed_since_ms = store_get_int(rows, row, 14),
 		.foreign_exposure = !store_is_null(rows, row, 12),
 		.foreign_since_ms = store_get_int(rows, row, 12),
 		.unreachable = !connected || now_ms - seen_ms >= NODE_UNREACHABLE_MS,
@@ -136,6 +139,25 @@ static bool add_allocations(struct store_connection *db, const char *reservation
 		*memory_bytes = store_get_int(&rows, i, 4);
 	}
 	json_object_set_new(answer, "conditions", degraded_conditions(judged, rows.count));
+	return true;
+}
+
+bool reservation_conditions(struct store_connection *db, const char *id, json_t **ret_conditions,
+			    struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	CLEANUP(json_ref) json_t *answer = json_object();
+	int64_t vcpus, memory_bytes;
+
+	if (!store_query(db, "SELECT state FROM reservations WHERE id = $1",
+			 STORE_PARAMS(store_text(id)), &rows, error))
+		return false;
+	if (rows.count == 0)
+		return error_set(error, ERROR_INTERNAL, "reservation '%s' is gone", id);
+	if (!add_allocations(db, id, str_equal(store_get_text(&rows, 0, 0), "active"), answer,
+			     &vcpus, &memory_bytes, error))
+		return false;
+	*ret_conditions = json_incref(json_object_get(answer, "conditions"));
 	return true;
 }
 
@@ -325,25 +347,41 @@ static bool check_state_filter(const char *state, struct error *error)
 	return error_field(error, "state", "'%.40s' is unknown", state);
 }
 
+static bool check_live_filter(const char *live, struct error *error)
+{
+	if (!live || str_equal(live, "true") || str_equal(live, "false"))
+		return true;
+	return error_field(error, "live", "'%.40s' is neither 'true' nor 'false'", live);
+}
+
+#define LIVE_STATES "('pending', 'placed', 'active', 'releasing')"
+
 static bool reservation_list(struct store_connection *db, const struct control_call *call,
 			     json_t **ret_answer, struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	CLEANUP(json_ref) json_t *items = json_array();
+	struct work_window window;
 	struct work_page page;
+	const char *tenant;
 
 	if (!access_check(call->principal, ACCESS_RESERVATIONS_READ, error) ||
-	    !check_state_filter(call->state, error) || !work_page(call, "rsv", &page, error) ||
+	    !check_state_filter(call->state, error) || !check_live_filter(call->live, error) ||
+	    !work_page(call, "rsv", &page, error) || !work_tenant_asked(call, &tenant, error) ||
+	    !work_window_asked(call, (struct work_window){.to = {INT64_MAX}}, &window, error) ||
 	    !store_query(db,
 			 "SELECT " RESERVATION_COLUMNS " FROM reservations WHERE id > $1 AND "
 			 "($2 = '' OR tenant = $2) AND ($4 = '' OR pool = $4) AND ($5 = '' OR "
-			 "state = $5 OR ($5 = 'released' AND state = 'releasing')) "
+			 "state = $5 OR ($5 = 'released' AND state = 'releasing')) AND ($6 = '' OR "
+			 "($6 = 'true' AND state IN " LIVE_STATES ") OR ($6 = 'false' AND state "
+			 "NOT IN " LIVE_STATES ")) AND created_ms >= $7 AND created_ms < $8 "
 			 "ORDER BY id LIMIT $3",
-			 STORE_PARAMS(store_text(page.after),
-				      store_text(work_scope(call->principal)),
+			 STORE_PARAMS(store_text(page.after), store_text(tenant),
 				      store_int(page.limit + 1),
 				      store_text(call->pool_id ? call->pool_id : ""),
-				      store_text(call->state ? call->state : "")),
+				      store_text(call->state ? call->state : ""),
+				      store_text(call->live ? call->live : ""),
+				      store_int(window.from.ms), store_int(window.to.ms)),
 			 &rows, error))
 		return false;
 	for (size_t i = 0; i < rows.count && i < (size_t)page.limit; i++) {
@@ -422,10 +460,11 @@ static bool reservation_cancel(struct store_connection *db, const struct control
 	if (str_equal(state, "cancelled"))
 		return reservation_answer(db, call, call->id, ret_answer, error);
 	if (!str_equal(state, "pending")) {
+		bool placed = str_equal(state, "placed") || str_equal(state, "active");
 		error_set(error, ERROR_INVALID_STATE,
 			  "reservation '%s' is %s; only a pending one can be cancelled", call->id,
 			  str_equal(state, "releasing") ? "released" : state);
-		return error_hint(error, "Release it instead.");
+		return placed ? error_hint(error, "Release it instead.") : false;
 	}
 	return reservation_step(db, call->id, RESERVATION_ON_CANCELLED, "CancelRequested", error) &&
 	       work_audit(db, call->principal, action, store_get_text(&rows, 0, 1), call->id, NULL,

@@ -72,12 +72,13 @@ bool room_refresh(struct store_connection *db, const char *node, struct error *e
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	CLEANUP(view) struct view view = {0};
 	struct pool pool = {0};
+	int roomed;
 
 	if (!store_query(db,
-			 "SELECT p.id, p.gpu_model FROM nodes n JOIN pools p ON p.id = n.pool "
-			 "WHERE n.id = $1",
+			 "SELECT p.id, p.gpu_model, n.roomed FROM nodes n JOIN pools p ON p.id = "
+			 "n.pool WHERE n.id = $1",
 			 STORE_PARAMS(store_text(node)), &rows, error) ||
-	    !view_load_node(db, node, NULL, &view, error))
+	    !view_load_booked(db, node, &view, error))
 		return false;
 	/* A node that is lost or retired is asked for nothing. */
 	if (rows.count == 0 || view.count == 0)
@@ -85,12 +86,11 @@ bool room_refresh(struct store_connection *db, const char *node, struct error *e
 				  STORE_PARAMS(store_text(node)), error);
 	str_copy(pool.id, sizeof pool.id, store_get_text(&rows, 0, 0));
 	str_copy(pool.gpu_model, sizeof pool.gpu_model, store_get_text(&rows, 0, 1));
+	roomed = view.nodes[0].atoms_count > 0 ? ROOMED_DEVICES : ROOMED_NONE;
 	return put_rows(db, &view.nodes[0], &pool, error) &&
-	       store_exec(db, "UPDATE nodes SET roomed = $2 WHERE id = $1 AND roomed <> $2",
-			  STORE_PARAMS(store_text(node),
-				       store_int(view.nodes[0].atoms_count > 0 ? ROOMED_DEVICES
-									       : ROOMED_NONE)),
-			  error);
+	       (store_get_int(&rows, 0, 2) == roomed ||
+		store_exec(db, "UPDATE nodes SET roomed = $2 WHERE id = $1",
+			   STORE_PARAMS(store_text(node), store_int(roomed)), error));
 }
 
 bool room_renew(struct store_connection *db, const char *node, struct error *error)

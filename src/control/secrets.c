@@ -409,6 +409,7 @@ static bool secret_delete(struct store_connection *db, const struct control_call
 	    !check_unused(db, store_get_text(&rows, 0, 1), call->id, error) ||
 	    !store_exec(db, "DELETE FROM secrets WHERE id = $1", STORE_PARAMS(store_text(call->id)),
 			error) ||
+	    !work_forget_done(db, call->id, error) ||
 	    !work_audit(db, call->principal, ACCESS_SECRETS_DELETE, store_get_text(&rows, 0, 1),
 			call->id, json_pack("{s:s}", "name", store_get_text(&rows, 0, 2)), error))
 		return false;

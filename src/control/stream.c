@@ -39,14 +39,9 @@ static bool refuse_old_stream(const char *node, struct error *error)
 bool stream_check(struct store_connection *db, const char *node, int64_t epoch,
 		  struct node *ret_node, struct error *error)
 {
-	CLEANUP(store_rows) struct store_rows rows = {0};
-
-	if (!load_member(db, node, ret_node, error) ||
-	    !store_query(db, "SELECT epoch FROM node_streams WHERE node = $1",
-			 STORE_PARAMS(store_text(node)), &rows, error))
-		return false;
-	return (rows.count == 1 && store_get_int(&rows, 0, 0) == epoch) ||
-	       refuse_old_stream(node, error);
+	return load_member(db, node, ret_node, error) &&
+	       ((ret_node->epoch != 0 && ret_node->epoch == epoch) ||
+		refuse_old_stream(node, error));
 }
 
 struct identify_work {

@@ -82,6 +82,20 @@ static size_t row_of_turn(const struct turns *turns, size_t index)
 		       : first + (turns->start + index - first) % (turns->listed - first);
 }
 
+/* One that fails is told, and the rest go on; not so when the database doesn't answer: each of them
+ * would wait for it anew. */
+static bool step_failed(const char *event, const char *id, struct error *failed,
+			struct error *error)
+{
+	error_wrap(failed, "'%s'", id);
+	if (failed->code == ERROR_UNAVAILABLE) {
+		*error = *failed;
+		return false;
+	}
+	log_failure(LOG_ERROR, event, failed, "the next pass tries again");
+	return true;
+}
+
 /* *leads becomes false when another replica does. */
 static bool run_pass(struct control *control, const struct pass *pass, int64_t fence, bool *leads,
 		     struct error *error)
@@ -95,10 +109,8 @@ static bool run_pass(struct control *control, const struct pass *pass, int64_t f
 		struct step_work work = {pass, store_get_text(&ids.rows, row, 0), fence, true};
 		struct error failed;
 
-		if (!store_run(control->connection, STORE_WRITE, step_body, &work, &failed)) {
-			error_wrap(&failed, "'%s'", work.id);
-			log_failure(LOG_ERROR, pass->event, &failed, "the next pass tries again");
-		}
+		if (!store_run(control->connection, STORE_WRITE, step_body, &work, &failed))
+			done = step_failed(pass->event, work.id, &failed, error);
 		*leads = work.leads;
 	}
 	store_rows_deinit(&ids.rows);
@@ -250,7 +262,8 @@ static const struct pass PASSES[] = {
 	 "IN ('placed', 'bound') AND r.state NOT IN ('placed', 'active') AND a.created_ms <= $1 "
 	 "ORDER BY a.id LIMIT $2",
 	 end_leftover, "leftover-failed"},
-	{"SELECT id FROM allocations WHERE state = 'releasing' AND releasing_ms <= $1 "
+	/* Nothing is to be done about one that has just begun; there are many of them. */
+	{"SELECT id FROM allocations WHERE state = 'releasing' AND releasing_ms <= $1 - 1000 "
 	 "ORDER BY id LIMIT $2",
 	 look_at_release, "release-pass-failed"},
 	{"SELECT id FROM allocations WHERE state = 'placed' AND assigned_generation IS NULL AND "
@@ -319,11 +332,8 @@ static bool explain_pending(struct control *control, int64_t fence, struct error
 		const char *id = store_get_text(&ids.rows, row_of_turn(&turns, i), 0);
 		struct error failed;
 
-		if (!explain_one(control, id, fence, &failed)) {
-			error_wrap(&failed, "'%s'", id);
-			log_failure(LOG_ERROR, "explanation-failed", &failed,
-				    "the next pass tries again");
-		}
+		if (!explain_one(control, id, fence, &failed))
+			done = step_failed("explanation-failed", id, &failed, error);
 	}
 	store_rows_deinit(&ids.rows);
 	return done;

@@ -378,20 +378,37 @@ static bool load_heads(const struct load *load, const char *reservation, struct 
 		 view_load_refusals(load->db, reservation, load->view, error)));
 }
 
-static bool load_devices(const struct load *load, struct error *error)
+static bool load_booked(const struct load *load, struct error *error)
 {
-	return load->view->count == 0 || (load_gpus(load, error) && load_atoms(load, error) &&
-					  load_busy(load, error) && load_uses(load, error));
+	return load->view->count == 0 ||
+	       (load_gpus(load, error) && load_atoms(load, error) && load_busy(load, error));
 }
 
-static bool load_view(struct store_connection *db, enum scope scope, const char *id,
-		      const char *reservation, bool with_devices, struct view *ret_view,
-		      struct error *error)
+static bool load_devices(const struct load *load, struct error *error)
+{
+	return load->view->count == 0 || (load_booked(load, error) && load_uses(load, error));
+}
+
+static bool load_all(const struct load *load, const char *reservation, struct error *error)
+{
+	return load_heads(load, reservation, error) && load_devices(load, error);
+}
+
+static bool load_only_booked(const struct load *load, const char *reservation UNUSED,
+			     struct error *error)
+{
+	return load_nodes(load, error) && load_booked(load, error);
+}
+
+static bool load_view(struct load *load, const char *reservation,
+		      bool (*parts)(const struct load *load, const char *reservation,
+				    struct error *error),
+		      struct view *ret_view, struct error *error)
 {
 	CLEANUP(view) struct view view = {0};
-	struct load load = {db, scope, id, &view};
 
-	if (!load_heads(&load, reservation, error) || (with_devices && !load_devices(&load, error)))
+	load->view = &view;
+	if (!parts(load, reservation, error))
 		return false;
 	view_deinit(ret_view);
 	*ret_view = view;
@@ -402,19 +419,33 @@ static bool load_view(struct store_connection *db, enum scope scope, const char 
 bool view_load_pool(struct store_connection *db, const char *pool, const char *reservation,
 		    struct view *ret_view, struct error *error)
 {
-	return load_view(db, SCOPE_POOL, pool, reservation, true, ret_view, error);
+	struct load load = {.db = db, .scope = SCOPE_POOL, .id = pool};
+
+	return load_view(&load, reservation, load_all, ret_view, error);
 }
 
 bool view_load_node(struct store_connection *db, const char *node, const char *reservation,
 		    struct view *ret_view, struct error *error)
 {
-	return load_view(db, SCOPE_NODE, node, reservation, true, ret_view, error);
+	struct load load = {.db = db, .scope = SCOPE_NODE, .id = node};
+
+	return load_view(&load, reservation, load_all, ret_view, error);
+}
+
+bool view_load_booked(struct store_connection *db, const char *node, struct view *ret_view,
+		      struct error *error)
+{
+	struct load load = {.db = db, .scope = SCOPE_NODE, .id = node};
+
+	return load_view(&load, NULL, load_only_booked, ret_view, error);
 }
 
 bool view_load_heads(struct store_connection *db, const char *pool, const char *reservation,
 		     struct view *ret_view, struct error *error)
 {
-	return load_view(db, SCOPE_POOL, pool, reservation, false, ret_view, error);
+	struct load load = {.db = db, .scope = SCOPE_POOL, .id = pool};
+
+	return load_view(&load, reservation, load_heads, ret_view, error);
 }
 
 bool view_load_devices(struct store_connection *db, struct view *view, struct placement_node *node,

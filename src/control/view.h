@@ -23,6 +23,9 @@ MUST_CHECK bool view_load_pool(struct store_connection *db, const char *pool,
 /* The same of one node; no node when it is none that could be asked. */
 MUST_CHECK bool view_load_node(struct store_connection *db, const char *node,
 			       const char *reservation, struct view *ret_view, struct error *error);
+/* Of one node what room_refresh() needs: its devices and who has booked them. */
+MUST_CHECK bool view_load_booked(struct store_connection *db, const char *node,
+				 struct view *ret_view, struct error *error);
 /* The pool's nodes without what hangs on them: devices, bookings, uses. */
 MUST_CHECK bool view_load_heads(struct store_connection *db, const char *pool,
 				const char *reservation, struct view *ret_view,

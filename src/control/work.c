@@ -10,6 +10,32 @@
 #define AUDIT_HASH_SIZE (sizeof "sha256:" + TOKEN_HASH_SIZE)
 #define CURSOR_PREFIX   "c1-" /* a change of what a cursor means gets another one */
 
+/* A transaction that is undone when it has got to its end. */
+struct attempt {
+	store_body_fn *body;
+	void *argument;
+	bool done;
+};
+
+static bool attempt_body(struct store_connection *db, void *argument, struct error *error)
+{
+	struct attempt *attempt = argument;
+
+	attempt->done = attempt->body(db, attempt->argument, error);
+	return attempt->done && error_set(error, ERROR_INVALID_STATE, "it was only tried");
+}
+
+/* One that is only tried answers all the same. */
+static bool run(struct control *control, enum store_mode mode, const struct control_call *call,
+		store_body_fn *body, void *argument, struct error *error)
+{
+	struct attempt attempt = {.body = body, .argument = argument};
+
+	if (!call->dry_run || !str_equal(call->dry_run, "true"))
+		return store_run(control->connection, mode, body, argument, error);
+	return store_run(control->connection, mode, attempt_body, &attempt, error) || attempt.done;
+}
+
 struct call_work {
 	const struct control_call *call;
 	work_call_fn *function;
@@ -30,7 +56,7 @@ bool work_run_call(struct control *control, enum store_mode mode, work_call_fn *
 {
 	struct call_work work = {.call = call, .function = function};
 
-	if (!store_run(control->connection, mode, call_body, &work, error)) {
+	if (!run(control, mode, call, call_body, &work, error)) {
 		json_decref(work.answer);
 		return false;
 	}
@@ -83,7 +109,7 @@ bool work_run_change(struct control *control, enum work_effect effect, work_call
 	struct change_work work = {
 		.effect = effect, .function = function, .get = get, .call = call};
 
-	if (!store_run(control->connection, STORE_WRITE, change_body, &work, error)) {
+	if (!run(control, STORE_WRITE, call, change_body, &work, error)) {
 		json_decref(work.answer);
 		return false;
 	}
@@ -203,6 +229,34 @@ const char *work_scope(const struct control_principal *principal)
 	return principal->role == CONTROL_ROLE_OPERATOR ? "" : principal->tenant;
 }
 
+bool work_tenant_asked(const struct control_call *call, const char **ret_tenant,
+		       struct error *error)
+{
+	if (call->tenant_id && !access_reaches(call->principal, call->tenant_id))
+		return work_not_found(error, "tenant", call->tenant_id);
+	*ret_tenant = call->tenant_id ? call->tenant_id : work_scope(call->principal);
+	return true;
+}
+
+static bool read_time(const char *text, const char *field, struct wall *time, struct error *error)
+{
+	return !text || timestamp_parse(text, field, time, error);
+}
+
+bool work_window_asked(const struct control_call *call, struct work_window otherwise,
+		       struct work_window *ret_window, struct error *error)
+{
+	struct work_window window = otherwise;
+
+	if (!read_time(call->from, "from", &window.from, error) ||
+	    !read_time(call->to, "to", &window.to, error))
+		return false;
+	if (window.from.ms >= window.to.ms)
+		return error_field(error, "to", "is not after from");
+	*ret_window = window;
+	return true;
+}
+
 /* --- records --- */
 
 void work_new_id(struct store_connection *db, const char *prefix, char out[ID_SIZE])
@@ -230,14 +284,32 @@ static const char *hash_thing(const json_t *thing, char out[AUDIT_HASH_SIZE])
 	return out;
 }
 
+/* Who is told of changes hears of this one, unless a change of state says it. */
+static bool publish(struct store_connection *db, enum access_action action, const char *tenant,
+		    const char *object, struct error *error)
+{
+	const char *event = access_action_event(action);
+
+	return !event ||
+	       work_event(db, tenant, event, object,
+			  json_pack("{s:s}", "action", access_action_name(action)), error);
+}
+
+/* `detail` may be NULL, else is taken over. */
 static bool insert_audit(struct store_connection *db, const struct control_principal *principal,
 			 enum access_action action, const char *tenant, const char *object,
-			 const char *detail, const json_t *before, const json_t *after,
+			 json_t *detail, const json_t *before, const json_t *after,
 			 struct error *error)
 {
+	CLEANUP(json_ref) json_t *kept = detail ? detail : json_object();
+	CLEANUP(free) char *text = NULL;
 	char id[ID_SIZE], before_hash[AUDIT_HASH_SIZE], after_hash[AUDIT_HASH_SIZE];
 
 	work_new_id(db, "aud", id);
+	if (principal->address[0] != '\0')
+		json_object_set_new(kept, WORK_AUDIT_ADDRESS, json_string(principal->address));
+	text = json_dumps(kept, JSON_COMPACT);
+	assert(text);
 	return store_exec(db,
 			  "INSERT INTO audit (id, at_ms, request, api_key, tenant, action, object, "
 			  "detail, before_hash, after_hash) "
@@ -245,28 +317,25 @@ static bool insert_audit(struct store_connection *db, const struct control_princ
 			  STORE_PARAMS(store_text(id), store_int(store_now(db).ms),
 				       store_text(principal->request), store_text(principal->key),
 				       store_text(tenant), store_text(access_action_name(action)),
-				       store_text(object), store_text(detail),
+				       store_text(object), store_text(text),
 				       store_text(hash_thing(before, before_hash)),
 				       store_text(hash_thing(after, after_hash))),
-			  error);
+			  error) &&
+	       publish(db, action, tenant, object, error);
 }
 
 bool work_audit(struct store_connection *db, const struct control_principal *principal,
 		enum access_action action, const char *tenant, const char *object, json_t *detail,
 		struct error *error)
 {
-	CLEANUP(free) char *text = detail ? json_dumps(detail, JSON_COMPACT) : mem_strdup("{}");
-
-	json_decref(detail);
-	assert(text);
-	return insert_audit(db, principal, action, tenant, object, text, NULL, NULL, error);
+	return insert_audit(db, principal, action, tenant, object, detail, NULL, NULL, error);
 }
 
 bool work_audit_change(struct store_connection *db, const struct control_principal *principal,
 		       enum access_action action, const char *tenant, const char *object,
 		       const json_t *before, const json_t *after, struct error *error)
 {
-	return insert_audit(db, principal, action, tenant, object, "{}", before, after, error);
+	return insert_audit(db, principal, action, tenant, object, NULL, before, after, error);
 }
 
 bool work_audit_hashes(struct store_connection *db, const struct control_principal *principal,
@@ -356,6 +425,12 @@ bool work_find_done(struct store_connection *db, const struct control_call *call
 	}
 	str_copy(ret_object, ID_SIZE, store_get_text(&rows, 0, 1));
 	return true;
+}
+
+bool work_forget_done(struct store_connection *db, const char *object, struct error *error)
+{
+	return store_exec(db, "DELETE FROM idempotency WHERE object = $1",
+			  STORE_PARAMS(store_text(object)), error);
 }
 
 bool work_remember_done(struct store_connection *db, const struct control_call *call,

@@ -88,12 +88,26 @@ MUST_CHECK bool work_query_int(const char *text, const char *field, int64_t min,
 
 /* The tenant whose rows a list may show, "" for all. */
 const char *work_scope(const struct control_principal *principal);
+/* The same, or the one that `tenantId` names: NOT_FOUND unless the principal reaches it. */
+MUST_CHECK bool work_tenant_asked(const struct control_call *call, const char **ret_tenant,
+				  struct error *error);
+
+/* From `from` on and before `to`, as the query says, else as given here. */
+struct work_window {
+	struct wall from, to;
+};
+MUST_CHECK bool work_window_asked(const struct control_call *call, struct work_window otherwise,
+				  struct work_window *ret_window, struct error *error);
 
 /* --- records --- */
 
 void work_new_id(struct store_connection *db, const char *prefix, char out[ID_SIZE]);
 
-/* Who did what to which object; `detail` may be NULL, else is taken over. */
+/* Of an audit's details: where the call came from. */
+#define WORK_AUDIT_ADDRESS "address"
+
+/* Who did what to which object; `detail` may be NULL, else is taken over. Publishes the event of the
+ * action. */
 MUST_CHECK bool work_audit(struct store_connection *db, const struct control_principal *principal,
 			   enum access_action action, const char *tenant, const char *object,
 			   json_t *detail, struct error *error);
@@ -124,6 +138,9 @@ MUST_CHECK bool work_count(struct store_connection *db, const char *counter, int
 MUST_CHECK bool work_find_done(struct store_connection *db, const struct control_call *call,
 			       const char *key, enum access_action action, char ret_object[ID_SIZE],
 			       struct error *error);
+/* The thing is gone: its key may make another. */
+MUST_CHECK bool work_forget_done(struct store_connection *db, const char *object,
+				 struct error *error);
 MUST_CHECK bool work_remember_done(struct store_connection *db, const struct control_call *call,
 				   const char *key, enum access_action action, const char *object,
 				   struct error *error);

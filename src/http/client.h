@@ -33,14 +33,24 @@ struct http_client;
 struct http_client *http_client_create(const struct http_options *options); /* copies */
 void http_client_destroy(struct http_client *client);
 
+/* A piece of a stream's body. false ends the request, which then fails with *error. */
+typedef bool http_take_fn(void *arg, const char *data, size_t length, struct error *error);
+
 struct http_request {
 	const char *method; /* "GET", "POST", "PUT", "PATCH", "DELETE" */
 	const char *url;    /* absolute; no user, no fragment */
 	const void *body;   /* JSON; NULL for none */
 	size_t body_length;
 	const char *content_type; /* of the body; NULL: "application/json" */
-	size_t max_answer;        /* bytes of body; 0: HTTP_MAX_ANSWER_DEFAULT */
-	int64_t timeout_ms;       /* for all of it; 0: HTTP_TIMEOUT_DEFAULT_MS */
+	size_t max_answer;  /* bytes of body; 0: HTTP_MAX_ANSWER_DEFAULT */
+	int64_t timeout_ms; /* for all of it; 0: HTTP_TIMEOUT_DEFAULT_MS */
+
+	/* A stream, which has no end of its own: the body of a 200 is given to `take` as it comes,
+	 * isn't collected, and takes any time. `timeout_ms` is the longest silence then. */
+	http_take_fn *take; /* NULL: none */
+	void *arg;
+	const char *accept;        /* NULL: application/json */
+	const char *last_event_id; /* NULL: from where the server likes */
 };
 
 struct http_answer {

@@ -83,24 +83,34 @@ bool target_allowed(const struct target *target, const char *url, bool https_onl
 
 /* --- what goes out --- */
 
-static struct curl_slist *make_headers(const struct http_request *request, const char *bearer)
+/* `value` may be a secret. */
+static struct curl_slist *add_header(struct curl_slist *headers, const char *begin,
+				     const char *value)
 {
 	CLEANUP(buf) struct buf line = {0};
-	struct curl_slist *headers = curl_slist_append(NULL, "Accept: application/json");
 
-	headers = curl_slist_append(headers, "Expect:");
-	/* Without a body libcurl would claim a form. */
-	buf_add_text(&line, "Content-Type:");
-	if (request->body)
-		buf_printf(&line, " %s",
-			   request->content_type ? request->content_type : "application/json");
+	buf_printf(&line, "%s%s", begin, value);
 	headers = curl_slist_append(headers, buf_text(&line));
-	if (bearer) {
-		buf_clear(&line);
-		buf_printf(&line, "Authorization: Bearer %s", bearer);
-		headers = curl_slist_append(headers, buf_text(&line));
-		buf_wipe(&line);
-	}
+	buf_wipe(&line);
+	return headers;
+}
+
+static struct curl_slist *make_headers(const struct http_request *request, const char *bearer)
+{
+	struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
+
+	headers = add_header(headers,
+			     "Accept: ", request->accept ? request->accept : "application/json");
+	if (request->last_event_id)
+		headers = add_header(headers, "Last-Event-ID: ", request->last_event_id);
+	if (request->body)
+		headers = add_header(
+			headers, "Content-Type: ",
+			request->content_type ? request->content_type : "application/json");
+	else /* libcurl would claim a form */
+		headers = curl_slist_append(headers, "Content-Type:");
+	if (bearer)
+		headers = add_header(headers, "Authorization: Bearer ", bearer);
 	return headers;
 }
 
@@ -118,7 +128,15 @@ static void set_body(CURL *curl, const struct http_request *request)
 static size_t on_body(char *data, size_t size, size_t count, void *arg)
 {
 	struct exchange *exchange = arg;
+	long status = 0;
 
+	exchange->heard = clock_mono();
+	curl_easy_getinfo(exchange->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (exchange->take && status == 200) {
+		exchange->refused =
+			!exchange->take(exchange->arg, data, size * count, &exchange->error);
+		return exchange->refused ? 0 : size * count;
+	}
 	if (size * count > exchange->max_answer - exchange->answer.body.length) {
 		exchange->too_large = true;
 		return 0;
@@ -145,11 +163,35 @@ static size_t on_header(char *data, size_t size, size_t count, void *arg)
 	return length;
 }
 
+/* About once a second: a stream whose server is gone without a word says nothing any more. */
+static int on_progress(void *arg, curl_off_t total UNUSED, curl_off_t now UNUSED,
+		       curl_off_t upload_total UNUSED, curl_off_t upload_now UNUSED)
+{
+	const struct exchange *exchange = arg;
+
+	return mono_until(exchange->heard, clock_mono()) > exchange->patience_ms;
+}
+
+static void set_patience(struct exchange *exchange, CURL *curl, const struct http_request *request)
+{
+	exchange->patience_ms =
+		request->timeout_ms ? request->timeout_ms : HTTP_TIMEOUT_DEFAULT_MS;
+	if (!request->take) {
+		curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)exchange->patience_ms);
+		return;
+	}
+	exchange->take = request->take;
+	exchange->arg = request->arg;
+	exchange->heard = clock_mono();
+	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, exchange);
+}
+
 void exchange_prepare(struct exchange *exchange, CURL *curl, const struct http_request *request,
 		      const char *url, const char *bearer)
 {
-	int64_t timeout = request->timeout_ms ? request->timeout_ms : HTTP_TIMEOUT_DEFAULT_MS;
-
+	exchange->curl = curl;
 	exchange->max_answer = request->max_answer ? request->max_answer : HTTP_MAX_ANSWER_DEFAULT;
 	exchange->headers = make_headers(request, bearer);
 	curl_easy_setopt(curl, CURLOPT_URL, url);
@@ -157,7 +199,7 @@ void exchange_prepare(struct exchange *exchange, CURL *curl, const struct http_r
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, exchange->detail);
 	curl_easy_setopt(curl, CURLOPT_USERAGENT, "better-compute/" BC_VERSION);
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, exchange->headers);
-	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)timeout);
+	set_patience(exchange, curl, request);
 	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)HTTP_CONNECT_TIMEOUT_MS);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, exchange);
@@ -199,6 +241,12 @@ static enum error_code code_of(CURLcode rc)
 bool exchange_failed(const struct exchange *exchange, CURLcode rc, const char *url,
 		     struct error *error)
 {
+	if (exchange->refused) {
+		*error = exchange->error;
+		return false;
+	}
+	if (rc == CURLE_ABORTED_BY_CALLBACK)
+		return error_set(error, ERROR_UNAVAILABLE, "'%s' fell silent", url);
 	if (exchange->too_large)
 		return error_set(error, ERROR_RESOURCES_EXHAUSTED,
 				 "the answer of '%s' is larger than %zu bytes", url,

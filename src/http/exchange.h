@@ -5,14 +5,23 @@
 #pragma once
 
 #include "http/client.h"
+#include "sys/clock.h"
 
 #include <curl/curl.h>
 
-/* What one exchange collects. `{0}` is empty; max_answer comes with exchange_prepare(). */
+/* What one exchange collects. `{0}` is empty; the bounds come with exchange_prepare(). */
 struct exchange {
+	CURL *curl;
 	struct http_answer answer;
 	size_t max_answer;
 	bool too_large;
+	/* of a stream */
+	http_take_fn *take; /* NULL: it is none */
+	void *arg;
+	int64_t patience_ms;
+	struct mono heard; /* when the last byte came */
+	bool refused;      /* by who takes it, with `error` */
+	struct error error;
 	struct curl_slist *headers; /* borrowed by the handle */
 	char detail[CURL_ERROR_SIZE];
 };

@@ -13,8 +13,6 @@
 #include "sys/machine.h"
 #include "text/tree.h"
 
-#include <sys/stat.h>
-
 #define MAX_WELL_KNOWN  ((size_t)16 << 10)
 #define MAX_UUID        64
 #define CALL_TIMEOUT_MS 20000
@@ -58,31 +56,12 @@ static void join_deinit(struct join *join)
 
 /* --- the token's file (JOIN-8, 9, 10) --- */
 
-static bool check_token_file(const char *path, struct error *error)
-{
-	struct stat info;
-
-	if (stat(path, &info) != 0) /* a link into a Secret volume is followed */
-		return error_os(error, "open '%s'", path);
-	if (!S_ISREG(info.st_mode))
-		return error_set(error, ERROR_INVALID_INPUT, "'%s' is not a regular file", path);
-	if (info.st_mode & 077) {
-		error_set(error, ERROR_FORBIDDEN, "others can read the token file '%s' (mode %04o)",
-			  path, (unsigned)info.st_mode & 07777);
-		return error_hint(error,
-				  "Make it private (chmod 600 '%s') and revoke the token if others "
-				  "may have read it.",
-				  path);
-	}
-	return true;
-}
-
+/* A link into a Secret volume is followed. */
 static bool read_token(struct join *join, const char *path)
 {
 	struct buf *token = &join->token;
 
-	if (!check_token_file(path, join->error) ||
-	    !durable_read(path, JOIN_MAX_TOKEN, token, join->error))
+	if (!durable_read_private(path, JOIN_MAX_TOKEN, token, join->error))
 		return error_wrap(join->error, "the join token");
 	while (token->length > 0 &&
 	       (token->data[token->length - 1] == '\n' || token->data[token->length - 1] == '\r' ||

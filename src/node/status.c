@@ -35,6 +35,16 @@ static json_t *holders_of(const struct node *node, const char *id)
 	return array;
 }
 
+/* When the booking ends, as the last Spec said. */
+static void describe_end(const struct node *node, const char *allocation, json_t *object)
+{
+	const struct spec_assignment *assignment =
+		node->spec ? spec_find(node->spec, allocation) : NULL;
+
+	if (assignment && assignment->end_ms > 0)
+		tree_set(object, "endsAt", json_integer(assignment->end_ms));
+}
+
 static void describe_hold(const struct node *node, const struct atom *atom, json_t *object)
 {
 	for (size_t i = 0; i < node->holds.count; i++) {
@@ -52,6 +62,7 @@ static void describe_hold(const struct node *node, const struct atom *atom, json
 			set_text(object, "state", "bound");
 			set_text(object, "allocation", hold->allocation);
 			set_text(object, "reservation", hold->reservation);
+			describe_end(node, hold->allocation, object);
 			set_text(object, "id", id);
 			tree_set(object, "healthy", json_boolean(health.healthy));
 			set_text(object, "cause", health.cause);

@@ -20,27 +20,14 @@ bool pki_file_path(char out[PKI_PATH_SIZE], const char *folder, const char *name
 
 /* --- reading --- */
 
-bool pki_file_check_private(const char *path, struct error *error)
-{
-	struct stat info;
-
-	if (stat(path, &info) != 0)
-		return error_os(error, "look at '%s'", path);
-	if ((info.st_mode & 077) == 0)
-		return true;
-	error_set(error, ERROR_FORBIDDEN, "others may read the private file '%s' (mode %04o)", path,
-		  (unsigned)(info.st_mode & 07777));
-	return error_hint(error, "chmod 600 it, and make new keys if others could have read it.");
-}
-
 bool pki_file_read(const char *folder, const char *name, bool is_private, struct buf *ret_content,
 		   struct error *error)
 {
 	char path[PKI_PATH_SIZE];
 
 	return pki_file_path(path, folder, name, error) &&
-	       (!is_private || pki_file_check_private(path, error)) &&
-	       durable_read(path, PKI_PEM_MAX, ret_content, error);
+	       (is_private ? durable_read_private(path, PKI_PEM_MAX, ret_content, error)
+			   : durable_read(path, PKI_PEM_MAX, ret_content, error));
 }
 
 static bool read_key(const char *folder, const char *name, struct pki_key **ret_key,
@@ -242,7 +229,19 @@ void pki_files_discard(const char *folder)
 		if (pki_file_path(path, folder, file_names[i], &ignored))
 			(void)unlink(path);
 	}
+	if (pki_file_path(path, folder, file_names[0], &ignored))
+		durable_tidy(path, (struct wall){INT64_MAX}); /* also what was written just now */
 	(void)rmdir(folder);
+}
+
+void pki_folder_discard(const char *folder)
+{
+	struct error ignored;
+	char next[PKI_PATH_SIZE];
+
+	if (pki_file_path(next, folder, PKI_NEXT, &ignored))
+		pki_files_discard(next);
+	pki_files_discard(folder);
 }
 
 bool pki_files_make(const char *folder, const char *suffix, struct wall now, struct error *error)
@@ -260,8 +259,10 @@ bool pki_files_make(const char *folder, const char *suffix, struct wall now, str
 bool pki_folder_init(const char *path, struct wall now, struct error *error)
 {
 	char draft[PKI_PATH_SIZE], id[ID_SIZE];
+	struct durable_lock *lock = NULL;
+	bool done;
 
-	random_id(id, "new", now);
+	random_id(id, PKI_DRAFT, now);
 	if (snprintf(draft, sizeof draft, "%s.%s", path, id) >= PKI_PATH_SIZE)
 		return error_set(error, ERROR_INVALID_INPUT, "the PKI folder's path is too long");
 	if (durable_stamp(path).exists) {
@@ -270,10 +271,12 @@ bool pki_folder_init(const char *path, struct wall now, struct error *error)
 	}
 	if (!durable_make_folder(draft, PKI_FOLDER_MODE, error))
 		return error_wrap(error, "make the PKI");
-	if (pki_files_make(draft, "", now, error) && durable_rename(draft, path, error))
-		return true;
-	pki_files_discard(draft);
-	return error_wrap(error, "make the PKI");
+	done = durable_lock_folder(draft, &lock, error) && pki_files_make(draft, "", now, error) &&
+	       durable_rename(draft, path, error);
+	if (!done)
+		pki_files_discard(draft);
+	durable_lock_destroy(lock);
+	return done || error_wrap(error, "make the PKI");
 }
 
 /* --- the gateway's own certificate --- */

@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#define MAX_ENTRIES 10000 /* beside a PKI folder */
+
 static const char *const stages[] = {
 	[PKI_STEADY] = "steady",
 	[PKI_CHANGING] = "changing",
@@ -53,7 +55,8 @@ static bool check_begin(const struct pki_folder *folder, bool force, struct wall
 {
 	if (folder->next) {
 		error_set(error, ERROR_INVALID_STATE, "a change of keys is under way already");
-		return error_hint(error, "Finish it: better-compute pki rotate finish");
+		return error_hint(error, "Finish it: better-compute pki rotate finish; or forget "
+					 "the next keys: better-compute pki rotate cancel");
 	}
 	if (force || !pki_folder_has_old(folder, now))
 		return true;
@@ -66,10 +69,12 @@ static bool check_begin(const struct pki_folder *folder, bool force, struct wall
 bool pki_rotate_begin(const char *path, bool force, struct wall now, struct error *error)
 {
 	char next[PKI_PATH_SIZE], draft[PKI_PATH_SIZE], id[ID_SIZE], suffix[16];
+	struct durable_lock *lock = NULL;
 	struct pki_folder folder = {0};
 	bool done;
 
-	random_id(id, "new", now);
+	pki_folder_tidy(path, now);
+	random_id(id, PKI_DRAFT, now);
 	/* A name of its own, so that nobody takes one authority for the other. */
 	snprintf(suffix, sizeof suffix, " %s", id + strlen(id) - 8);
 	if (!pki_file_path(next, path, PKI_NEXT, error) || !pki_file_path(draft, path, id, error) ||
@@ -78,12 +83,14 @@ bool pki_rotate_begin(const char *path, bool force, struct wall now, struct erro
 	done = check_begin(&folder, force, now, error);
 	if (done) {
 		done = durable_make_folder(draft, PKI_FOLDER_MODE, error) &&
+		       durable_lock_folder(draft, &lock, error) &&
 		       pki_files_make(draft, suffix, now, error) &&
 		       write_cross(&folder, draft, now, error) &&
 		       durable_rename(draft, next, error);
 		if (!done)
 			pki_files_discard(draft);
 	}
+	durable_lock_destroy(lock);
 	pki_folder_deinit(&folder);
 	return done || error_wrap(error, "begin the change of keys");
 }
@@ -130,24 +137,16 @@ static bool write_old(const struct pki_folder *folder, const char *draft, struct
 	       pki_file_write(draft, PKI_ROTATION, &state, PKI_PUBLIC_MODE, error);
 }
 
-static void discard_old(const char *folder)
-{
-	char next[PKI_PATH_SIZE];
-	struct error ignored; /* its path was made before */
-
-	if (pki_file_path(next, folder, PKI_NEXT, &ignored))
-		pki_files_discard(next);
-	pki_files_discard(folder);
-}
-
 /* The whole folder is made anew beside, and takes the old one's place at one moment. */
 bool pki_rotate_finish(const char *path, struct wall now, struct error *error)
 {
 	char draft[PKI_PATH_SIZE], id[ID_SIZE];
+	struct durable_lock *lock = NULL;
 	struct pki_folder folder = {0}, made = {0};
 	bool done;
 
-	random_id(id, "new", now);
+	pki_folder_tidy(path, now);
+	random_id(id, PKI_DRAFT, now);
 	if (snprintf(draft, sizeof draft, "%s.%s", path, id) >= PKI_PATH_SIZE)
 		return error_set(error, ERROR_INVALID_INPUT, "the PKI folder's path is too long");
 	if (!pki_folder_load(path, &folder, error))
@@ -158,12 +157,83 @@ bool pki_rotate_finish(const char *path, struct wall now, struct error *error)
 		return error_hint(error, "Begin one: better-compute pki rotate begin");
 	}
 	done = durable_make_folder(draft, PKI_FOLDER_MODE, error) &&
-	       copy_next(path, draft, error) && write_old(&folder, draft, now, error) &&
-	       pki_folder_load(draft, &made, error) && durable_exchange(draft, path, error);
-	discard_old(draft); /* the old one when it is done, else the new one */
+	       durable_lock_folder(draft, &lock, error) && copy_next(path, draft, error) &&
+	       write_old(&folder, draft, now, error) && pki_folder_load(draft, &made, error) &&
+	       durable_exchange(draft, path, error);
+	pki_folder_discard(draft); /* the old one when it is done, else the new one */
+	durable_lock_destroy(lock);
 	pki_folder_deinit(&made);
 	pki_folder_deinit(&folder);
 	return done || error_wrap(error, "finish the change of keys");
+}
+
+/* --- cancel --- */
+
+/* Also of next keys that are incomplete. They go at one moment, then for good. */
+bool pki_rotate_cancel(const char *path, struct wall now, struct error *error)
+{
+	char next[PKI_PATH_SIZE], draft[PKI_PATH_SIZE], id[ID_SIZE];
+
+	pki_folder_tidy(path, now);
+	random_id(id, PKI_DRAFT, now);
+	if (!pki_file_path(next, path, PKI_NEXT, error) || !pki_file_path(draft, path, id, error))
+		return false;
+	if (durable_absent(next))
+		return error_set(error, ERROR_INVALID_STATE, "no change of keys is under way");
+	if (!durable_rename(next, draft, error))
+		return error_wrap(error, "cancel the change of keys");
+	pki_folder_discard(draft);
+	return true;
+}
+
+/* --- what was left --- */
+
+/* One that nobody is at. */
+static void discard_left(const char *folder)
+{
+	struct durable_lock *lock;
+	struct error ignored;
+
+	if (!durable_lock_folder(folder, &lock, &ignored))
+		return;
+	pki_folder_discard(folder);
+	durable_lock_destroy(lock);
+}
+
+/* Entries "PREFIXnew_…" of `folder`. */
+static void discard_drafts(const char *folder, const char *prefix)
+{
+	struct durable_names names = {0};
+	struct error ignored;
+
+	if (!durable_list(folder, MAX_ENTRIES, &names, &ignored))
+		return;
+	for (size_t i = 0; i < names.count; i++) {
+		const char *name = names.names[i];
+		char path[PKI_PATH_SIZE];
+
+		if (str_starts(name, prefix) && id_valid(name + strlen(prefix), PKI_DRAFT) &&
+		    pki_file_path(path, folder, name, &ignored))
+			discard_left(path);
+	}
+	durable_names_deinit(&names);
+}
+
+void pki_folder_tidy(const char *path, struct wall now)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[PKI_PATH_SIZE], file[PKI_PATH_SIZE], prefix[256];
+	struct error ignored;
+
+	discard_drafts(path, "");
+	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1,
+		 slash ? path : ".");
+	snprintf(prefix, sizeof prefix, "%s.", slash ? slash + 1 : path);
+	discard_drafts(slash == path ? "/" : folder, prefix);
+	if (pki_file_path(file, path, PKI_ROTATION, &ignored))
+		durable_tidy(file, now);
+	if (pki_file_path(file, path, PKI_NEXT "/" PKI_ROTATION, &ignored))
+		durable_tidy(file, now);
 }
 
 /* --- what both sides are shown --- */

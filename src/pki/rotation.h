@@ -5,7 +5,7 @@
  *           chain that fits the pin of either serving CA, joins are opened and answered under the
  *           keys that the asker knows, and nodes of either node CA are let in: nodes are configured
  *           with both pins, or with the new ones, in any order. finish makes the next keys the
- *           current ones: old pins are refused from then on. Certificates of the node CA before stay
+ *           current ones: old pins are refused from then on. cancel forgets them instead. Certificates of the node CA before stay
  *           good for PKI_OLD_NODE_MS, by when every node has renewed.
  * Atomic    the folder is the one before or the one after, never in between.
  * Blocks    on disk: CLI, start-up, and workers of the loop.
@@ -37,6 +37,14 @@ MUST_CHECK bool pki_rotate_begin(const char *path, bool force, struct wall now,
 				 struct error *error);
 /* INVALID_STATE when none is under way. */
 MUST_CHECK bool pki_rotate_finish(const char *path, struct wall now, struct error *error);
+
+/* Forgets the next keys; INVALID_STATE when none are there. No node has a certificate of theirs yet;
+ * one that was given their pins alone is to have the current ones back. */
+MUST_CHECK bool pki_rotate_cancel(const char *path, struct wall now, struct error *error);
+
+/* Removes what a process that was killed left: keys that were being made, keys that were being
+ * replaced. Not those that another process is at. What can't be removed is left. */
+void pki_folder_tidy(const char *path, struct wall now);
 
 /* Pins as they go into bcd's config.toml: one, or two with a comma. */
 #define PKI_PINS_SIZE (2 * PIN_SIZE)

@@ -86,8 +86,7 @@ bool seal_keys_parse(const char *text, size_t length, const char *name, struct s
 bool seal_keys_load(const char *path, struct seal_keys **ret_keys, struct error *error)
 {
 	struct buf text = {0};
-	bool done = pki_file_check_private(path, error) &&
-		    durable_read(path, SEAL_FILE_MAX, &text, error) &&
+	bool done = durable_read_private(path, SEAL_FILE_MAX, &text, error) &&
 		    seal_keys_parse(buf_text(&text), text.length, path, ret_keys, error);
 
 	pki_wipe(&text);
@@ -136,6 +135,8 @@ bool seal_file_init(const char *path, struct wall now, struct error *error)
 	format_keys(keys, &text);
 	done = durable_create(path, text.data, text.length, PKI_PRIVATE_MODE, error);
 	pki_wipe(&text);
+	if (!done && error->code == ERROR_CONFLICT)
+		error_hint(error, "Its keys open the secrets: it is never overwritten.");
 	return done;
 }
 
@@ -154,6 +155,7 @@ bool seal_file_rotate(const char *path, struct wall now, struct error *error)
 {
 	CLEANUP(seal_keys) struct seal_keys *keys = NULL;
 
+	durable_tidy(path, now);
 	if (!seal_keys_load(path, &keys, error))
 		return false;
 	if (keys->count == SEAL_MAX_KEYS) {

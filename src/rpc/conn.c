@@ -7,8 +7,6 @@
 #define CONN_WRITE_SIZE ((size_t)64 << 10)
 #define CONN_WRITE_HIGH ((size_t)512 << 10)
 
-#define CONN_SCRATCH_KEEP ((size_t)4 << 10)
-
 static_assert(RPC_MAX_HEADERS == SESSION_MAX_HEADERS, "rpc.h says what core does");
 static_assert(RPC_MAX_STREAMS == SESSION_MAX_STREAMS, "rpc.h says what core does");
 
@@ -21,13 +19,13 @@ struct conn {
 	struct loop_timer *timer;
 	const struct conn_handlers *handlers;
 	void *arg;
-	bool server, up, ended, failing;
-	struct error failure; /* of conn_fail() */
-	unsigned busy;        /* depth of our own functions on the stack */
-	bool doomed;          /* destroyed while busy */
+	bool server, up, ended;
+	struct error *failure; /* of conn_fail(); NULL: none */
+	unsigned busy;         /* depth of our own functions on the stack */
+	bool doomed;           /* destroyed while busy */
 	int64_t peer_uid;
 	char *peer;
-	struct buf plain, out, cipher; /* scratch, empty between turns */
+	struct buf plain, out, cipher; /* scratch, without memory between turns */
 };
 
 static void on_flush(void *arg);
@@ -54,15 +52,22 @@ struct conn *conn_create(struct loop *loop, struct rpc_tls *tls,
 	return conn;
 }
 
+/* Connections are many and mostly idle. */
+static void free_scratch(struct conn *conn)
+{
+	buf_deinit(&conn->plain);
+	buf_deinit(&conn->out);
+	buf_deinit(&conn->cipher);
+}
+
 static void conn_free(struct conn *conn)
 {
 	loop_defer_destroy(conn->flush);
 	loop_timer_destroy(conn->timer);
 	session_destroy(conn->session);
 	secure_destroy(conn->secure);
-	buf_deinit(&conn->plain);
-	buf_deinit(&conn->out);
-	buf_deinit(&conn->cipher);
+	free_scratch(conn);
+	free(conn->failure);
 	free(conn->peer);
 	free(conn);
 }
@@ -72,24 +77,14 @@ static void enter(struct conn *conn)
 	conn->busy++;
 }
 
-/* Scratch that a busy moment made large isn't kept: connections are many and mostly idle. */
-static void trim(struct buf *scratch)
-{
-	if (scratch->capacity > CONN_SCRATCH_KEEP)
-		buf_deinit(scratch);
-}
-
 static void leave(struct conn *conn)
 {
 	if (--conn->busy > 0)
 		return;
-	if (conn->doomed) {
+	if (conn->doomed)
 		conn_free(conn);
-		return;
-	}
-	trim(&conn->plain);
-	trim(&conn->out);
-	trim(&conn->cipher);
+	else
+		free_scratch(conn);
 }
 
 /* --- telling what happened --- */
@@ -197,8 +192,8 @@ void conn_destroy(struct conn *conn)
 
 void conn_fail(struct conn *conn, const struct error *error)
 {
-	conn->failing = true;
-	conn->failure = *error;
+	if (!conn->failure)
+		conn->failure = mem_dup(error, sizeof *error);
 	loop_defer_arm(conn->flush);
 }
 
@@ -276,8 +271,8 @@ static void flush(struct conn *conn)
 		tell(conn);
 		return;
 	}
-	if (conn->failing) {
-		end(conn, &conn->failure);
+	if (conn->failure) {
+		end(conn, conn->failure);
 		return;
 	}
 	if (can_send(conn)) {

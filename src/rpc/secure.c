@@ -7,12 +7,76 @@
 
 struct secure {
 	SSL *ssl;
-	BIO *in, *out; /* the SSL's */
 	bool client, ready;
 	uint8_t *peer;
 	int peer_length;
-	struct error verify_error; /* ERROR_NONE unless our check of the peer failed */
+	struct error *verify_error; /* client: of our check of the peer; NULL: not checked yet */
+	/* Of the call under way: what came and isn't read yet, and where what OpenSSL writes goes. */
+	const uint8_t *in;
+	size_t in_length;
+	struct buf *out;
 };
+
+/* --- OpenSSL's way to the bytes: it keeps none of its own between calls --- */
+
+static int pipe_read(BIO *bio, char *data, int length)
+{
+	struct secure *secure = BIO_get_data(bio);
+	size_t taken = (size_t)length < secure->in_length ? (size_t)length : secure->in_length;
+
+	BIO_clear_retry_flags(bio);
+	if (taken == 0) {
+		BIO_set_retry_read(bio);
+		return -1;
+	}
+	memcpy(data, secure->in, taken);
+	secure->in += taken;
+	secure->in_length -= taken;
+	return (int)taken;
+}
+
+static int pipe_write(BIO *bio, const char *data, int length)
+{
+	struct secure *secure = BIO_get_data(bio);
+
+	BIO_clear_retry_flags(bio);
+	buf_add(secure->out, data, (size_t)length);
+	return length;
+}
+
+static long pipe_control(BIO *bio, int command, long number, void *arg)
+{
+	(void)bio, (void)number, (void)arg;
+	return command == BIO_CTRL_FLUSH;
+}
+
+static BIO_METHOD *pipe_method;
+
+static void make_pipe_method(void)
+{
+	pipe_method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "secure");
+	if (!pipe_method || !BIO_meth_set_read(pipe_method, pipe_read) ||
+	    !BIO_meth_set_write(pipe_method, pipe_write) ||
+	    !BIO_meth_set_ctrl(pipe_method, pipe_control))
+		abort();
+}
+
+static BIO *pipe_create(struct secure *secure)
+{
+	static CRYPTO_ONCE once = CRYPTO_ONCE_STATIC_INIT;
+	BIO *bio;
+
+	if (!CRYPTO_THREAD_run_once(&once, make_pipe_method))
+		abort();
+	bio = BIO_new(pipe_method);
+	if (!bio)
+		abort();
+	BIO_set_data(bio, secure);
+	BIO_set_init(bio, 1);
+	return bio;
+}
+
+/* --- certificates --- */
 
 void secure_pin(const X509 *certificate, char out[SECURE_PIN_SIZE])
 {
@@ -31,13 +95,14 @@ void secure_pin(const X509 *certificate, char out[SECURE_PIN_SIZE])
 struct secure *secure_create(const struct rpc_tls *tls)
 {
 	struct secure *secure = mem_alloc(sizeof *secure);
+	BIO *bio;
+
 	secure->client = tls->server_name != NULL;
 	secure->ssl = SSL_new(tls->context);
-	secure->in = BIO_new(BIO_s_mem());
-	secure->out = BIO_new(BIO_s_mem());
-	if (!secure->ssl || !secure->in || !secure->out)
+	if (!secure->ssl)
 		abort();
-	SSL_set_bio(secure->ssl, secure->in, secure->out);
+	bio = pipe_create(secure);
+	SSL_set_bio(secure->ssl, bio, bio);
 	SSL_set_app_data(secure->ssl, secure);
 	if (!secure->client) {
 		SSL_set_accept_state(secure->ssl);
@@ -58,22 +123,16 @@ void secure_destroy(struct secure *secure)
 		return;
 	SSL_free(secure->ssl);
 	OPENSSL_free(secure->peer);
+	free(secure->verify_error);
 	free(secure);
 }
 
 struct error *secure_verify_error(SSL *ssl)
 {
 	struct secure *secure = SSL_get_app_data(ssl);
-	return &secure->verify_error;
-}
-
-static void take_output(struct secure *secure, struct buf *out)
-{
-	size_t waiting = BIO_ctrl_pending(secure->out);
-	if (!waiting)
-		return;
-	int taken = BIO_read(secure->out, buf_extend(out, waiting), (int)waiting);
-	assert(taken == (int)waiting);
+	if (!secure->verify_error)
+		secure->verify_error = mem_alloc(sizeof *secure->verify_error);
+	return secure->verify_error;
 }
 
 /* Alerts by which a server says that it does not accept our certificate. */
@@ -95,8 +154,8 @@ static bool failed(struct secure *secure, struct error *error)
 	const char *reason = ERR_reason_error_string(code);
 	bool is_ssl = ERR_GET_LIB(code) == ERR_LIB_SSL;
 	ERR_clear_error();
-	if (secure->verify_error.code != ERROR_NONE) {
-		*error = secure->verify_error;
+	if (secure->verify_error && secure->verify_error->code != ERROR_NONE) {
+		*error = *secure->verify_error;
 		return false;
 	}
 	if (!reason)
@@ -138,9 +197,8 @@ static bool shake_hands(struct secure *secure, struct error *error)
 
 bool secure_start(struct secure *secure, struct buf *out, struct error *error)
 {
-	bool done = shake_hands(secure, error);
-	take_output(secure, out);
-	return done;
+	secure->out = out;
+	return shake_hands(secure, error);
 }
 
 static bool decrypt(struct secure *secure, struct buf *plain, struct error *error)
@@ -163,13 +221,16 @@ static bool decrypt(struct secure *secure, struct buf *plain, struct error *erro
 bool secure_receive(struct secure *secure, const uint8_t *data, size_t length, struct buf *plain,
 		    struct buf *out, struct error *error)
 {
-	assert(length <= INT32_MAX);
-	if (BIO_write(secure->in, data, (int)length) != (int)length)
-		abort();
-	bool done = secure->ready || shake_hands(secure, error);
+	bool done;
+
+	/* All of it is read: what makes no record yet waits inside of OpenSSL. */
+	secure->in = data;
+	secure->in_length = length;
+	secure->out = out;
+	done = secure->ready || shake_hands(secure, error);
 	if (done && secure->ready)
 		done = decrypt(secure, plain, error);
-	take_output(secure, out);
+	secure->in_length = 0;
 	return done;
 }
 
@@ -177,21 +238,20 @@ bool secure_send(struct secure *secure, const uint8_t *data, size_t length, stru
 		 struct error *error)
 {
 	assert(secure->ready && length <= INT32_MAX);
+	secure->out = out;
 	ERR_clear_error();
 	/* Into memory, so all of it is taken. */
-	bool done = length == 0 || SSL_write(secure->ssl, data, (int)length) == (int)length ||
-		    failed(secure, error);
-	take_output(secure, out);
-	return done;
+	return length == 0 || SSL_write(secure->ssl, data, (int)length) == (int)length ||
+	       failed(secure, error);
 }
 
 void secure_end(struct secure *secure, struct buf *out)
 {
 	if (!secure->ready)
 		return;
+	secure->out = out;
 	SSL_shutdown(secure->ssl); /* best effort: a connection that is broken can't say goodbye */
 	ERR_clear_error();
-	take_output(secure, out);
 }
 
 bool secure_is_ready(const struct secure *secure)

@@ -1,10 +1,10 @@
 /*
- * secure: one TLS 1.3 connection as bytes in, bytes out; OpenSSL behind memory buffers.
+ * secure: one TLS 1.3 connection as bytes in, bytes out; OpenSSL reads and writes the caller's.
  *
  * Trust     a client's failed check is FORBIDDEN and says why; so is a server's refusal of us. With
  *           TLS 1.3 that refusal comes after our own handshake is done, as an error of
- * secure_receive(). Owns      its OpenSSL objects; the struct rpc_tls it was made with must outlive
- * it.
+ *           secure_receive().
+ * Owns      its OpenSSL objects; the struct rpc_tls of a client must outlive it; a server's need not.
  */
 #pragma once
 

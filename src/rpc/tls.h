@@ -31,4 +31,5 @@ struct rpc_tls_client_options {
 /* A handshake that fails on trust is FORBIDDEN with a message that says which pin was seen. */
 MUST_CHECK bool rpc_tls_client_create(const struct rpc_tls_client_options *options,
 				      struct rpc_tls **ret_tls, struct error *error);
-void rpc_tls_destroy(struct rpc_tls *tls); /* takes NULL */
+/* Takes NULL. A server's connections go on; a client's are over by then. */
+void rpc_tls_destroy(struct rpc_tls *tls);

@@ -77,6 +77,16 @@ bool address_is_loopback(const struct address *address)
 	return address->storage.ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(v6_of(address));
 }
 
+void address_text(const struct address *address, char out[INET6_ADDRSTRLEN])
+{
+	struct in_addr v4;
+
+	if (as_v4(address, &v4))
+		inet_ntop(AF_INET, &v4, out, INET6_ADDRSTRLEN);
+	else
+		inet_ntop(AF_INET6, v6_of(address), out, INET6_ADDRSTRLEN);
+}
+
 void address_network(const struct address *address, char out[INET6_ADDRSTRLEN])
 {
 	struct in6_addr v6;

@@ -27,6 +27,9 @@ bool address_is_loopback(const struct address *address);
 /* What all addresses of one subscriber have in common: an IPv4 address, half of an IPv6 one. */
 void address_network(const struct address *address, char out[INET6_ADDRSTRLEN]);
 
+/* Without its port. */
+void address_text(const struct address *address, char out[INET6_ADDRSTRLEN]);
+
 /* A socket that listens there; `ret_bound` is the address with the port that it has now. */
 MUST_CHECK bool address_listen(const struct address *address, int backlog, int *ret_fd,
 			       char ret_bound[ADDRESS_SIZE], struct error *error);

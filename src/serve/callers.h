@@ -30,7 +30,7 @@ bool callers_may(struct callers *callers, const char *shown, const struct addres
 enum callers_key {
 	CALLERS_UNASKED, /* the answer didn't depend on it */
 	CALLERS_OPENED,
-	CALLERS_REFUSED,
+	CALLERS_REFUSED, /* or it cost as much as a guess */
 };
 /* What came of the key: counts a guess, or gives the key its bucket. */
 void callers_note(struct callers *callers, const struct caller *caller, enum callers_key key,

@@ -12,6 +12,7 @@ struct reading {
 	struct rpc_tls *tls;
 	struct wall not_before, not_after; /* of the gateway's certificate */
 	bool trusts_old;                   /* nodes of the node CA before are let in */
+	struct mono forget; /* when nobody can look at it any more; once it isn't the newest */
 };
 
 struct look;
@@ -92,8 +93,10 @@ bool keyring_create(struct loop *loop, const char *path, const char *gateway_nam
 {
 	struct keyring *keyring;
 	struct reading *reading;
-	struct durable_stamp stamp = durable_stamp(path);
+	struct durable_stamp stamp;
 
+	pki_folder_tidy(path, clock_wall());
+	stamp = durable_stamp(path);
 	if (!read_folder(path, gateway_name, &reading, error))
 		return false;
 	keyring = mem_alloc(sizeof *keyring);
@@ -141,6 +144,8 @@ static void look_done(void *arg)
 
 	if (keyring && look->ok) {
 		keyring->stamp = look->stamp;
+		keyring->readings.items[keyring->readings.count - 1]->forget =
+			mono_after(loop_now(keyring->loop), KEYRING_KEEP_MS);
 		*vec_push(&keyring->readings) = TAKE(look->reading);
 		log_info("keys.read", "the control plane's keys were read anew", "stage",
 			 pki_stage_name(pki_folder_stage(keyring_pki(keyring), clock_wall())),
@@ -166,11 +171,21 @@ static bool is_due(const struct keyring *keyring)
 	       (last->trusts_old && !pki_folder_has_old(&last->pki, now));
 }
 
+static void forget_old(struct keyring *keyring)
+{
+	while (keyring->readings.count > 1 &&
+	       mono_until(loop_now(keyring->loop), keyring->readings.items[0]->forget) <= 0) {
+		reading_destroy(keyring->readings.items[0]);
+		vec_remove(&keyring->readings, 0);
+	}
+}
+
 static void on_timer(void *arg)
 {
 	struct keyring *keyring = arg;
 	struct look *look;
 
+	forget_old(keyring);
 	if (!is_due(keyring)) {
 		loop_timer_start(keyring->timer, KEYRING_LOOK_MS);
 		return;
@@ -214,6 +229,11 @@ const struct pki_folder *keyring_pki(const struct keyring *keyring)
 struct rpc_tls *keyring_tls(const struct keyring *keyring)
 {
 	return newest(keyring)->tls;
+}
+
+size_t keyring_kept(const struct keyring *keyring)
+{
+	return keyring->readings.count;
 }
 
 struct wall keyring_gateway_end(const struct keyring *keyring)

@@ -5,8 +5,7 @@
  *           serve runs; noticing a change of keys (pki/rotation.h), and the day when the node CA
  *           before it counts no more. Connections that are there go on under what they were made
  *           with.
- * Keeps     what was read before until the end: jobs on workers may still look at it. A change of
- *           keys is rare, and small.
+ * Keeps     what was read before for KEYRING_KEEP_MS: jobs on workers may still look at it.
  * Threads   the loop's; folders are read on its workers.
  */
 #pragma once
@@ -19,8 +18,9 @@ struct keyring;
 struct rpc_tls;
 
 #define KEYRING_LOOK_MS 2000
+#define KEYRING_KEEP_MS ((int64_t)60 * 60 * 1000) /* no job lives that long */
 
-/* Blocks: at start-up. */
+/* Blocks: at start-up. Removes what a change of keys that was killed left. */
 MUST_CHECK bool keyring_create(struct loop *loop, const char *path, const char *gateway_name,
 			       struct keyring **ret_keyring, struct error *error);
 /* Looks each KEYRING_LOOK_MS; `on_change` is called when there is something new. */
@@ -28,7 +28,8 @@ void keyring_watch(struct keyring *keyring, loop_fn *on_change, void *arg);
 /* After workers_destroy(). Takes NULL. */
 void keyring_destroy(struct keyring *keyring);
 
-/* As of now; good until keyring_destroy(). */
+/* As of now; good for KEYRING_KEEP_MS after on_change. */
 const struct pki_folder *keyring_pki(const struct keyring *keyring);
 struct rpc_tls *keyring_tls(const struct keyring *keyring);
 struct wall keyring_gateway_end(const struct keyring *keyring); /* of the certificate */
+size_t keyring_kept(const struct keyring *keyring);             /* readings, the newest included */

@@ -1,8 +1,8 @@
 /*
- * listener: the HTTP API on a socket: libmicrohttpd under the router.
+ * listener: the HTTP API's socket and its connections: libmicrohttpd, driven by the loop.
  *
- * Owns      connections, their bounds and their ends. A request must be complete
- *           LISTENER_REQUEST_MS after its connection was opened or the answer before it was sent,
+ * Owns      connections, their bounds and their ends; what goes on in one is exchange.h's. A request must be complete
+ *           EXCHANGE_REQUEST_MS after its connection was opened or the answer before it was sent,
  *           however busily it trickles in. Once LISTENER_MAX_CONNECTIONS are open, whoever comes
  *           takes the place of the slowest. Plain HTTP is refused on any address but loopback.
  * Threads   the loop's; answers are made by workers while the connection is suspended.
@@ -14,20 +14,21 @@
 #include "serve/router.h"
 #include "sys/loop.h"
 
+struct apitls;
 struct listener;
 struct metrics;
+struct proxies;
 struct workers;
 
 #define LISTENER_MAX_CONNECTIONS 1024
 #define LISTENER_MAX_HEADERS     ((size_t)32 << 10) /* of a connection, its buffers included */
-#define LISTENER_REQUEST_MS      30000
 #define LISTENER_FIRST_MS        500 /* what a new connection is left to ask, while draining */
 #define LISTENER_IDLE_S          30  /* without a byte either way */
 
 struct listener_options {
-	const char *address;         /* "127.0.0.1:7480", "[::1]:0"; port 0 takes a free one */
-	const char *certificate_pem; /* with its chain; both NULL for plain HTTP */
-	const char *key_pem;
+	const char *address;           /* "127.0.0.1:7480", "[::1]:0"; port 0 takes a free one */
+	struct apitls *tls;            /* borrowed; NULL for plain HTTP */
+	const struct proxies *proxies; /* whose word about who calls counts; NULL: nobody's */
 	/* Calls of one key, and of one address whose callers show none that opens (ADM-5). */
 	struct ratelimit_rate key_rate, address_rate;
 	struct metrics *metrics; /* counts each answer; NULL: nobody does */

@@ -425,6 +425,7 @@ static bool call(struct control *control, const struct request *request, const c
 	/* Who can't be named is told nothing about the rest of the request. */
 	done = control_authenticate(control, bearer(request->authorization), &principal, error);
 	str_copy(principal.request, sizeof principal.request, request->id);
+	str_copy(principal.address, sizeof principal.address, request->address);
 	done = done && read_query(match.route, request->target, query, error) &&
 	       read_body(match.route, request, &body, error);
 	call.body = body;

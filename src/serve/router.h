@@ -14,6 +14,8 @@
 #include "base/error.h"
 #include "base/id.h"
 
+#include <netinet/in.h>
+
 struct control;
 
 #define ROUTER_MAX_BODY   ((size_t)1 << 20)
@@ -27,8 +29,9 @@ struct request {
 	const char *content_type;
 	const void *body;
 	size_t body_length;
-	char id[ID_SIZE]; /* req_…, ours */
-	bool loopback;    /* from this machine itself, and not on behalf of another */
+	char id[ID_SIZE];               /* req_…, ours */
+	bool loopback;                  /* from this machine itself, and not on behalf of another */
+	char address[INET6_ADDRSTRLEN]; /* who calls, behind proxies that are trusted; "" unknown */
 };
 
 /* `{0}` is empty. */

@@ -158,7 +158,8 @@ static const struct schema_field JOIN_TOKEN_CREATED[] = {
 /* --- nodes --- */
 
 static const struct schema_field NODE_PATCH[] = {
-	{.name = "labels", SCHEMA_LABELS, NEEDED | SCHEMA_NULLABLE, "labels to set, or with null to take away; others stay", .most = CONTROL_MAX_LABELS},
+	{.name = "labels", SCHEMA_LABELS, SCHEMA_NULLABLE, "labels to set, or with null to take away; others stay", .most = CONTROL_MAX_LABELS},
+	{.name = "spot", SCHEMA_BOOL, 0, "the machine may be taken away: it gets the label bc.dev/capacity=spot, and only reservations that are spot"},
 	END,
 };
 
@@ -213,6 +214,7 @@ static const struct schema_field NODE[] = {
 	{.name = "lastSeenAt", SCHEMA_TIME, 0, "when it was last heard of"},
 	{.name = "bcdVersion", SCHEMA_TEXT, 0, "the version of its bcd", .example = "0.1.0"},
 	{.name = "labels", SCHEMA_LABELS, NEEDED, "what its bcd can do, and what operators say of it"},
+	{.name = "spot", SCHEMA_BOOL, NEEDED, "it may be taken away, and takes only reservations that are spot"},
 	{.name = "simulated", SCHEMA_BOOL, NEEDED, "its GPUs are simulated"},
 	{.name = "simulatedReason", SCHEMA_TEXT, 0, "why", .example = "scenario"},
 	{.name = "specGeneration", SCHEMA_INT, NEEDED, "of what it is to have", .example = "7"},
@@ -294,7 +296,7 @@ static const struct schema_field DEGRADED_CAUSE[] = {
 };
 
 static const struct schema_field RESERVATION_CONDITION[] = {
-	{.name = "type", SCHEMA_TEXT, NEEDED, "DevicesHeld, Degraded", .example = "DevicesHeld"},
+	{.name = "type", SCHEMA_TEXT, NEEDED, "DevicesHeld, Degraded, Unconfirmed", .example = "DevicesHeld"},
 	{.name = "reason", SCHEMA_TEXT, NEEDED, "why, in one word", .example = "PodsHoldDevices"},
 	{.name = "message", SCHEMA_TEXT, NEEDED, "why, in a sentence", .example = "waiting for pods to end"},
 	{.name = "since", SCHEMA_TIME, NEEDED, "since when"},
@@ -386,6 +388,7 @@ static const struct schema_field EVENT[] = {
 static const struct schema_field EVENT_LIST[] = {
 	{.name = "items", SCHEMA_OBJECT, LIST, "in order; ask again after the last one's seq", "Event"},
 	{.name = "next", SCHEMA_INT, NEEDED, "ask again after this one", .example = "42"},
+	{.name = "last", SCHEMA_INT, NEEDED, "the number of the newest event of all, anybody's", .example = "42"},
 	END,
 };
 
@@ -397,6 +400,7 @@ static const struct schema_field AUDIT[] = {
 	FIELD_ID("aud"),
 	{.name = "at", SCHEMA_TIME, NEEDED, "when it was changed"},
 	{.name = "requestId", SCHEMA_TEXT, NEEDED, "the request, as in its X-Request-Id", .example = "req_01jd4z5x9f0123456789abcdef"},
+	{.name = "address", SCHEMA_TEXT, 0, "where it was asked from, as far as trusted proxies say", .example = "192.0.2.7"},
 	{.name = "keyId", SCHEMA_TEXT, NEEDED, "the key that asked", .example = "key_01jd4z5x9f0123456789abcdef"},
 	{.name = "tenantId", SCHEMA_ID, NEEDED, "whose thing it is", "ten"},
 	{.name = "action", SCHEMA_TEXT, NEEDED, "what was done", .example = "compute:pools:patch"},
@@ -413,7 +417,9 @@ static const struct schema_field AUDIT[] = {
 
 static const struct schema_field PRINCIPAL[] = {
 	{.name = "keyId", SCHEMA_ID, NEEDED, "the key that asks", "key"},
+	{.name = "keyName", SCHEMA_TEXT, NEEDED, "how that key is called", .example = "ci"},
 	FIELD_TENANT,
+	{.name = "tenantName", SCHEMA_TEXT, NEEDED, "how its tenant is called", .example = "acme"},
 	{.name = "role", SCHEMA_CHOICE, NEEDED, "what it may do", ROLES},
 	END,
 };
@@ -494,7 +500,7 @@ const struct schema_type SCHEMA_TYPES[] = {
 	{.name = "JoinToken", "what lets machines join a pool", JOIN_TOKEN},
 	{.name = "JoinTokenCreated", "a join token with its secret", JOIN_TOKEN_CREATED},
 	{.name = "JoinTokenList", "join tokens, in the order of their making", NULL, "JoinToken"},
-	{.name = "NodePatch", "a change of a node", NODE_PATCH},
+	{.name = "NodePatch", "a change of a node", NODE_PATCH, .rule = SCHEMA_ONE_OF_TWO("labels", "spot")},
 	{.name = "NodeRetire", "how a node ends", NODE_RETIRE},
 	{.name = "Gpu", "one GPU of a node", GPU},
 	{.name = "NodeDevice", "one thing of a node that can be booked", NODE_DEVICE},

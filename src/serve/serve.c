@@ -4,12 +4,14 @@
 #include "pki/cert.h"
 #include "pki/folder.h"
 #include "pki/seal.h"
+#include "serve/apitls.h"
 #include "serve/gateway.h"
 #include "serve/keyring.h"
 #include "serve/listener.h"
 #include "serve/metrics.h"
 #include "serve/openapi.h"
 #include "serve/passes.h"
+#include "serve/proxies.h"
 #include "serve/workers.h"
 #include "store/store.h"
 #include "sys/clock.h"
@@ -47,6 +49,7 @@ struct serve {
 	struct join_service *join;
 	struct gateway *gateway;
 	struct passes *passes;
+	struct apitls *tls; /* NULL: plain HTTP */
 	struct listener *listener;
 	struct router router;
 	char *gateway_told; /* HOST:PORT, as nodes are told */
@@ -324,26 +327,28 @@ static struct ratelimit_rate rate_of(int64_t calls)
 
 static bool start_api(struct serve *serve, const struct serve_options *options, struct error *error)
 {
-	CLEANUP(buf) struct buf certificate = {0};
-	struct buf key = {0};
-	bool tls = options->tls_certificate_file != NULL, done;
+	struct proxies proxies = {0};
+	bool done;
 
-	done = !tls ||
-	       (durable_read(options->tls_certificate_file, SERVE_MAX_PEM, &certificate, error) &&
-		durable_read_hidden(options->tls_key_file, SERVE_MAX_PEM, &key, error));
+	for (size_t i = 0; i < options->trusted_proxies_count; i++) {
+		if (!proxies_add(&proxies, options->trusted_proxies[i], error))
+			return error_wrap(error, "the trusted proxies");
+	}
+	done = !options->tls_certificate_file ||
+	       apitls_create(serve->loop, options->tls_certificate_file, options->tls_key_file,
+			     &serve->tls, error);
 	done = done &&
 	       listener_create(serve->loop,
 			       &(struct listener_options){
 				       .address = options->listen,
-				       .certificate_pem = tls ? buf_text(&certificate) : NULL,
-				       .key_pem = tls ? buf_text(&key) : NULL,
+				       .tls = serve->tls,
+				       .proxies = &proxies,
 				       .key_rate = rate_of(options->key_calls),
 				       .address_rate = rate_of(options->address_calls),
 				       .metrics = serve->metrics,
 				       .add_metrics = add_metrics,
 			       },
 			       &serve->router, NULL, on_change, serve, &serve->listener, error);
-	pki_wipe(&key);
 	return done || error_wrap(error, "the API");
 }
 
@@ -389,6 +394,7 @@ static bool tell_files(struct serve *serve, const struct serve_options *options,
 	CLEANUP(seal_keys) struct seal_keys *keys = NULL;
 
 	if (options->secret_key_file) {
+		durable_tidy(options->secret_key_file, clock_wall());
 		if (!seal_keys_load(options->secret_key_file, &keys, error))
 			return false;
 		serve->secret_key_file = mem_strdup(options->secret_key_file);
@@ -484,6 +490,12 @@ const char *serve_gateway_address(const struct serve *serve)
 	return gateway_address(serve->gateway);
 }
 
+void serve_reload(struct serve *serve)
+{
+	if (serve->tls)
+		apitls_reload(serve->tls);
+}
+
 /* --- stop --- */
 
 static void drained(struct serve *serve)
@@ -556,6 +568,7 @@ void serve_destroy(struct serve *serve)
 	loop_timer_destroy(serve->drain_timer);
 	loop_timer_destroy(serve->delay_timer);
 	listener_destroy(serve->listener);
+	apitls_destroy(serve->tls);
 	passes_destroy(serve->passes);
 	gateway_destroy(serve->gateway);
 	join_service_destroy(serve->join);

@@ -14,8 +14,6 @@
 
 struct serve;
 
-#define SERVE_MAX_PEM ((size_t)64 << 10)
-
 /* Borrowed until on_ready or on_failed. */
 struct serve_options {
 	const char *home;            /* a folder that is there */
@@ -26,6 +24,8 @@ struct serve_options {
 	const char *gateway_name;    /* server name in the gateway's certificate */
 	size_t workers;
 	const char *tls_certificate_file, *tls_key_file; /* of the API; NULL: plain HTTP */
+	const char *const *trusted_proxies; /* networks whose word about who calls counts */
+	size_t trusted_proxies_count;
 	int64_t key_calls, address_calls; /* a second, twice as many at once; 0: any number */
 	bool another_key; /* serve_init() makes an operator key also where there is one */
 	bool migrate;     /* a PostgreSQL database of an older version is brought up to date */
@@ -59,6 +59,8 @@ MUST_CHECK bool serve_create(struct loop *loop, const struct serve_options *opti
 			     struct error *error);
 const char *serve_api_address(const struct serve *serve);     /* as bound */
 const char *serve_gateway_address(const struct serve *serve); /* as bound; once it is ready */
+/* Reads the API's certificate again, which otherwise is noticed when it changes. */
+void serve_reload(struct serve *serve);
 /* Ends politely, at the latest SERVE_DRAIN_MS after the delay, then calls fn. */
 #define SERVE_DRAIN_MS 10000
 void serve_drain(struct serve *serve, loop_fn *fn, void *arg);

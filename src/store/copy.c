@@ -296,8 +296,9 @@ static bool check_may_replace(struct store_connection *connection, bool force, s
 		return false;
 	if (store_get_int(&rows, 0, 0) == 0)
 		return true;
-	error_set(error, ERROR_CONFLICT, "the database isn't empty: it holds %lld tenants",
-		  (long long)store_get_int(&rows, 0, 0));
+	error_set(error, ERROR_CONFLICT, "the database isn't empty: it holds %lld tenant%s",
+		  (long long)store_get_int(&rows, 0, 0),
+		  store_get_int(&rows, 0, 0) == 1 ? "" : "s");
 	return error_hint(error, "Give --force to replace what it holds.");
 }
 

@@ -47,8 +47,9 @@ struct store_connection {
 	int64_t changed;
 	enum store_loss loss;
 	enum store_mode mode;
-	bool inside; /* a body is running */
-	bool failed; /* a statement of this transaction failed: it can only be undone */
+	struct mono deadline; /* store_set_deadline() */
+	bool inside;          /* a body is running */
+	bool failed;          /* a statement of this transaction failed: it can only be undone */
 };
 
 struct store_driver {
@@ -95,6 +96,9 @@ struct store_driver {
 
 extern const struct store_driver store_sqlite;
 extern const struct store_driver store_postgres;
+
+/* Is the deadline over? */
+bool store_is_late(const struct store_connection *connection);
 
 /* Opens without looking at the schema. */
 MUST_CHECK bool store_create(const char *url, bool reading, struct store **ret_store,

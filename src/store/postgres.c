@@ -36,6 +36,7 @@ struct postgres_connection {
 	PGconn *handle;
 	bool lost;     /* to be connected again, also when libpq doesn't know it yet */
 	bool given_up; /* by us: it was silent */
+	int silent_ms; /* for so long */
 	bool patient;  /* migrates: a statement takes as long as it takes */
 	VEC(struct postgres_statement) statements;
 };
@@ -101,7 +102,7 @@ static bool failure(struct postgres_connection *connection, const PGresult *resu
 		if (connection->given_up)
 			return error_set(error, ERROR_UNAVAILABLE,
 					 "%s: the database server said nothing for %d s", doing,
-					 silence_of(connection) / 1000);
+					 (connection->silent_ms + 999) / 1000);
 		return set_message(error, ERROR_UNAVAILABLE, doing,
 				   PQerrorMessage(connection->handle));
 	}
@@ -131,8 +132,9 @@ static void hear(struct postgres_connection *connection)
 	for (int waited_ms = 0; poll(&server, 1, LOOK_MS) == 0;) {
 		if (waited_ms < INT_MAX - LOOK_MS)
 			waited_ms += LOOK_MS;
-		if (waited_ms >= silence_of(connection)) {
+		if (waited_ms >= silence_of(connection) || store_is_late(&connection->base)) {
 			connection->given_up = true;
+			connection->silent_ms = waited_ms;
 			shutdown(server.fd, SHUT_RDWR);
 			return;
 		}
@@ -311,9 +313,11 @@ static bool revive(struct postgres_connection *connection, struct error *error)
 /*
  * Nearly every writer takes a number from `counters`, so of two at a time one would lose its race
  * and do all its work again; with several replicas, again and again. They wait for each other
- * instead, before their snapshots are taken, which LOCK TABLE alone allows. Readers don't wait.
+ * instead, before their snapshots are taken, which LOCK TABLE alone allows. Readers don't wait. The
+ * time is read after that: the transaction's own is from before the wait, and who waited longer would
+ * write an older one over a newer.
  */
-#define READ_TIME   "SELECT (extract(epoch FROM transaction_timestamp()) * 1000)::bigint"
+#define READ_TIME   "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 #define BEGIN_WRITE "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE;"
 
 static const char *begin_sql(const struct store_connection *base, enum store_mode mode)

@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <time.h>
@@ -14,18 +16,38 @@
 /* How long a statement waits for another connection's transaction before it counts as lost. */
 #define BUSY_TIMEOUT_MS 10000
 #define MAX_PATH        4096
+#define MAX_PARAMS      32
+
+/* What the writer keeps of the file; others' caches are void after each commit. */
+#define WRITER_CACHE_KIB "16384"
+#define READER_CACHE_KIB "512"
+
+/* The journal is moved into the file each time it has grown by so many pages; and when so few are
+ * left, or after so many tries, the rest while nobody writes, so that it can begin again. */
+#define JOURNAL_PAGES     8192
+#define FEW_PAGES         256
+#define MAX_MOVES         4
+#define MOVER_PATIENCE_MS 100 /* with readers, while nobody may write */
 
 struct sqlite_statement {
+	const char *
+		given; /* where its text stood when it was prepared: mostly it stands there again */
 	uint64_t hash;
 	char *sql;
 	sqlite3_stmt *handle;
+	uint8_t places[MAX_PARAMS]; /* of "$1", "$2", ...: to SQLite they are names */
+};
+
+/* An open file and what was prepared on it. */
+struct sqlite_link {
+	sqlite3 *handle;
+	VEC(struct sqlite_statement) statements;
 };
 
 struct sqlite_connection {
 	struct store_connection base; /* first */
-	sqlite3 *handle;
-	bool writes; /* has the store's writer lock */
-	VEC(struct sqlite_statement) statements;
+	struct sqlite_link own;       /* reads */
+	struct sqlite_link *link;     /* of this transaction: its own, or the store's to write */
 };
 
 /* What the store keeps: the lock on its file, or the connection that keeps the memory alive. */
@@ -35,11 +57,21 @@ struct sqlite_store {
 	struct durable_lock *lock;
 	sqlite3 *keeper;
 
-	pthread_mutex_t writer; /* held by the one that writes */
-	pthread_mutex_t guard;  /* of what follows */
+	/* One writes at a time, all through this link: what it has read of the file stays true. */
+	pthread_mutex_t writer;
+	struct sqlite_link writing;
+
+	pthread_mutex_t guard; /* of what follows */
 	pthread_cond_t synced_more;
 	uint64_t committed, synced; /* transactions: in the journal, and on the disk */
 	bool syncing;
+
+	pthread_t mover; /* of the journal into the file */
+	bool moves;      /* it runs */
+	struct sqlite_link moving;
+	pthread_cond_t journal_grew;
+	int journal_pages, journal_limit;
+	bool stopping;
 };
 
 static struct sqlite_connection *of(struct store_connection *connection)
@@ -77,14 +109,36 @@ static struct sqlite_store *state_of(const struct store_connection *connection)
 	return connection->store->driver_state;
 }
 
+static bool link_failure(const struct sqlite_link *link, const char *doing, struct error *error)
+{
+	return error_set(error, code_of(sqlite3_extended_errcode(link->handle)), "%s: %s", doing,
+			 sqlite3_errmsg(link->handle));
+}
+
 static bool failure(struct sqlite_connection *connection, const char *doing, struct error *error)
 {
-	int result = sqlite3_extended_errcode(connection->handle);
-
-	if (is_race(result))
+	if (is_race(sqlite3_extended_errcode(connection->link->handle)))
 		connection->base.loss = STORE_LOSS_RACE;
-	return error_set(error, code_of(result), "%s: %s", doing,
-			 sqlite3_errmsg(connection->handle));
+	return link_failure(connection->link, doing, error);
+}
+
+/* --- links --- */
+
+static void close_link(struct sqlite_link *link)
+{
+	vec_each (&link->statements, struct sqlite_statement * statement) {
+		sqlite3_finalize(statement->handle);
+		free(statement->sql);
+	}
+	vec_deinit(&link->statements);
+	sqlite3_close(link->handle);
+	link->handle = NULL;
+}
+
+static bool set_pragma(const struct sqlite_link *link, const char *sql, struct error *error)
+{
+	return sqlite3_exec(link->handle, sql, NULL, NULL, NULL) == SQLITE_OK ||
+	       link_failure(link, sql, error);
 }
 
 /* --- the store --- */
@@ -102,6 +156,23 @@ static bool open_handle(const struct sqlite_store *state, sqlite3 **ret_handle, 
 	error_set(error, ERROR_INVALID_CONFIG, "open '%s': %s", state->file,
 		  handle ? sqlite3_errmsg(handle) : "out of memory");
 	sqlite3_close(handle);
+	return false;
+}
+
+static bool open_link(const struct sqlite_store *state, struct sqlite_link *link,
+		      struct error *error)
+{
+	if (!open_handle(state, &link->handle, error))
+		return false;
+	sqlite3_busy_timeout(link->handle, BUSY_TIMEOUT_MS);
+	if (set_pragma(link, "PRAGMA foreign_keys = ON", error) &&
+	    set_pragma(link, "PRAGMA trusted_schema = OFF", error) &&
+	    /* Commits are synced by wait_synced(); SQLite itself syncs around its checkpoints. */
+	    set_pragma(link, "PRAGMA synchronous = NORMAL", error) &&
+	    set_pragma(link, "PRAGMA cache_size = -" READER_CACHE_KIB, error) &&
+	    (state->memory || set_pragma(link, "PRAGMA journal_mode = WAL", error)))
+		return true;
+	close_link(link);
 	return false;
 }
 
@@ -133,77 +204,70 @@ static bool find_file(struct sqlite_store *state, const char *path, struct error
 	       error_set(error, ERROR_NOT_FOUND, "'%s' is not there", path);
 }
 
-static void sqlite_close(struct store *store)
-{
-	struct sqlite_store *state = store->driver_state;
-
-	if (!state)
-		return;
-	sqlite3_close(state->keeper);
-	durable_lock_destroy(state->lock);
-	pthread_mutex_destroy(&state->writer);
-	pthread_mutex_destroy(&state->guard);
-	pthread_cond_destroy(&state->synced_more);
-	free(state);
-	store->driver_state = NULL;
-}
-
-static bool sqlite_open(struct store *store, bool reading, struct error *error)
-{
-	const char *path = store->url + strlen("sqlite:");
-	struct sqlite_store *state = mem_alloc(sizeof *state);
-
-	pthread_mutex_init(&state->writer, NULL);
-	pthread_mutex_init(&state->guard, NULL);
-	pthread_cond_init(&state->synced_more, NULL);
-	store->driver_state = state;
-	if (*path == '\0')
-		return error_set(error, ERROR_INVALID_CONFIG, "'sqlite:' needs a path");
-	if (!str_equal(path, ":memory:"))
-		return reading ? find_file(state, path, error) : prepare_file(state, path, error);
-	/* The name is the store's own, so that two stores in one process stay apart. */
-	state->memory = true;
-	snprintf(state->file, sizeof state->file, "file:/store-%p?vfs=memdb", (void *)state);
-	return open_handle(state, &state->keeper, error);
-}
-
 /* --- statements --- */
 
-static bool prepare(struct sqlite_connection *connection, const char *sql,
-		    sqlite3_stmt **ret_handle, struct error *error)
+/* "$3" is a name to SQLite, numbered by where it first stands. */
+static void find_places(struct sqlite_statement *statement)
 {
-	uint64_t hash = store_sql_hash(sql);
-	sqlite3_stmt *handle;
-	struct sqlite_statement *statement;
+	int count = sqlite3_bind_parameter_count(statement->handle);
 
-	for (size_t i = 0; i < connection->statements.count; i++) {
-		statement = &connection->statements.items[i];
-		if (statement->hash == hash && str_equal(statement->sql, sql)) {
-			*ret_handle = statement->handle;
-			return true;
-		}
+	assert(count <= MAX_PARAMS);
+	for (int at = 1; at <= count; at++) {
+		long number =
+			strtol(sqlite3_bind_parameter_name(statement->handle, at) + 1, NULL, 10);
+
+		assert(number > 0 && number <= count);
+		statement->places[number - 1] = (uint8_t)at;
 	}
-	if (sqlite3_prepare_v3(connection->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &handle,
-			       NULL) != SQLITE_OK)
+}
+
+static const struct sqlite_statement *find_statement(const struct sqlite_link *link,
+						     const char *sql)
+{
+	uint64_t hash;
+
+	vec_each (&link->statements, const struct sqlite_statement *statement) {
+		if (statement->given == sql && str_equal(statement->sql, sql))
+			return statement;
+	}
+	hash = store_sql_hash(sql);
+	vec_each (&link->statements, const struct sqlite_statement *statement) {
+		if (statement->hash == hash && str_equal(statement->sql, sql))
+			return statement;
+	}
+	return NULL;
+}
+
+static bool prepare(struct sqlite_connection *connection, const char *sql,
+		    const struct sqlite_statement **ret_statement, struct error *error)
+{
+	struct sqlite_link *link = connection->link;
+	struct sqlite_statement *statement;
+	sqlite3_stmt *handle;
+
+	*ret_statement = find_statement(link, sql);
+	if (*ret_statement)
+		return true;
+	if (sqlite3_prepare_v3(link->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &handle, NULL) !=
+	    SQLITE_OK)
 		return failure(connection, "prepare", error);
-	statement = vec_push(&connection->statements);
-	*statement = (struct sqlite_statement){hash, mem_strdup(sql), handle};
-	*ret_handle = handle;
+	statement = vec_push(&link->statements);
+	*statement =
+		(struct sqlite_statement){sql, store_sql_hash(sql), mem_strdup(sql), handle, {0}};
+	find_places(statement);
+	*ret_statement = statement;
 	return true;
 }
 
-/* "$3" is a name to SQLite, numbered by where it first stands: so each is looked up. */
-static void bind(sqlite3_stmt *handle, const struct store_value *params, size_t count)
+static void bind(const struct sqlite_statement *statement, const struct store_value *params,
+		 size_t count)
 {
-	char name[24];
+	sqlite3_stmt *handle = statement->handle;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct store_value *value = &params[i];
-		int at;
+		int at = statement->places[i];
 
-		snprintf(name, sizeof name, "$%zu", i + 1);
-		at = sqlite3_bind_parameter_index(handle, name);
-		assert(at > 0);
 		switch (value->kind) {
 		case STORE_NULL_INT:
 		case STORE_NULL_TEXT:
@@ -244,14 +308,16 @@ static bool sqlite_run(struct store_connection *base, const char *sql,
 		       struct error *error)
 {
 	struct sqlite_connection *connection = of(base);
+	const struct sqlite_statement *statement;
 	sqlite3_stmt *handle;
 	bool done = true;
 	int result;
 
-	if (!prepare(connection, sql, &handle, error))
+	if (!prepare(connection, sql, &statement, error))
 		return false;
+	handle = statement->handle;
 	assert((size_t)sqlite3_bind_parameter_count(handle) == count);
-	bind(handle, params, count);
+	bind(statement, params, count);
 	while ((result = sqlite3_step(handle)) == SQLITE_ROW) {
 		done = !rows || add_row(handle, rows, error);
 		if (!done)
@@ -260,25 +326,130 @@ static bool sqlite_run(struct store_connection *base, const char *sql,
 	if (done && result != SQLITE_DONE)
 		done = failure(connection, "run a statement", error);
 	if (done)
-		base->changed = sqlite3_changes64(connection->handle);
+		base->changed = sqlite3_changes64(connection->link->handle);
 	sqlite3_reset(handle);
 	sqlite3_clear_bindings(handle);
 	return done;
 }
 
-/* --- transactions --- */
+/* --- the journal's way into the file --- */
 
-static bool run_plain(struct sqlite_connection *connection, const char *sql, struct error *error)
+/* Moves what no reader needs to find in the journal any more; false: nothing could be moved. */
+static bool move_pages(struct sqlite_store *state, int mode, int *ret_left)
 {
-	if (sqlite3_exec(connection->handle, sql, NULL, NULL, NULL) == SQLITE_OK)
-		return true;
-	return failure(connection, sql, error);
+	int moved = 0;
+
+	if (sqlite3_wal_checkpoint_v2(state->moving.handle, NULL, mode, NULL, &moved) != SQLITE_OK)
+		return false;
+	pthread_mutex_lock(&state->guard);
+	*ret_left = state->journal_pages - moved;
+	pthread_mutex_unlock(&state->guard);
+	return true;
 }
 
-/*
- * Writers queue here rather than in SQLite, whose losers sleep and look again. A memory has one
- * thread.
- */
+/* Most of it beside the writers, whose commits would wait for it else. What can't be moved now is
+ * moved when the journal has grown again. */
+static void move_journal(struct sqlite_store *state)
+{
+	int left = INT_MAX;
+
+	for (int i = 0; i < MAX_MOVES && left > FEW_PAGES; i++) {
+		if (!move_pages(state, SQLITE_CHECKPOINT_PASSIVE, &left))
+			return;
+	}
+	pthread_mutex_lock(&state->writer);
+	(void)move_pages(state, SQLITE_CHECKPOINT_RESTART, &left);
+	pthread_mutex_unlock(&state->writer);
+}
+
+static void *mover_main(void *arg)
+{
+	struct sqlite_store *state = arg;
+
+	pthread_mutex_lock(&state->guard);
+	while (!state->stopping) {
+		if (state->journal_pages < state->journal_limit) {
+			pthread_cond_wait(&state->journal_grew, &state->guard);
+			continue;
+		}
+		pthread_mutex_unlock(&state->guard);
+		move_journal(state);
+		pthread_mutex_lock(&state->guard);
+		state->journal_limit = state->journal_pages + JOURNAL_PAGES;
+	}
+	pthread_mutex_unlock(&state->guard);
+	return NULL;
+}
+
+/* After each commit. A journal that began again is as long as it was allowed to be. */
+static int on_commit(void *arg, sqlite3 *handle UNUSED, const char *database UNUSED, int pages)
+{
+	struct sqlite_store *state = arg;
+
+	pthread_mutex_lock(&state->guard);
+	if (pages < state->journal_pages)
+		state->journal_limit = JOURNAL_PAGES;
+	state->journal_pages = pages;
+	if (pages >= state->journal_limit)
+		pthread_cond_signal(&state->journal_grew);
+	pthread_mutex_unlock(&state->guard);
+	return SQLITE_OK;
+}
+
+static bool start_mover(struct sqlite_store *state, struct error *error)
+{
+	sigset_t all, before;
+	int failed;
+
+	if (!open_link(state, &state->moving, error))
+		return false;
+	sqlite3_busy_timeout(state->moving.handle, MOVER_PATIENCE_MS);
+	state->journal_limit = JOURNAL_PAGES;
+	/* Signals are the program's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	failed = pthread_create(&state->mover, NULL, mover_main, state);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (failed) {
+		close_link(&state->moving);
+		return error_set(error, ERROR_UNAVAILABLE, "start a thread for the journal: %s",
+				 strerror(failed));
+	}
+	state->moves = true;
+	sqlite3_wal_hook(state->writing.handle, on_commit, state);
+	return true;
+}
+
+static void stop_mover(struct sqlite_store *state)
+{
+	if (!state->moves)
+		return;
+	pthread_mutex_lock(&state->guard);
+	state->stopping = true;
+	pthread_cond_signal(&state->journal_grew);
+	pthread_mutex_unlock(&state->guard);
+	pthread_join(state->mover, NULL);
+	close_link(&state->moving);
+}
+
+/* --- the writer --- */
+
+/* The first one makes what all of them use. */
+static bool open_writing(struct sqlite_store *state, struct error *error)
+{
+	if (state->writing.handle)
+		return true;
+	if (!open_link(state, &state->writing, error))
+		return false;
+	if (set_pragma(&state->writing, "PRAGMA cache_size = -" WRITER_CACHE_KIB, error) &&
+	    (state->memory || start_mover(state, error)))
+		return true;
+	close_link(&state->writing);
+	return false;
+}
+
+/* Writers queue here rather than in SQLite, whose losers sleep and look again. A memory has one
+ * thread. */
 static bool lock_writer(struct store_connection *base, struct error *error)
 {
 	struct sqlite_store *state = state_of(base);
@@ -289,22 +460,38 @@ static bool lock_writer(struct store_connection *base, struct error *error)
 	if (clock_gettime(CLOCK_REALTIME, &until) != 0)
 		abort();
 	until.tv_sec += BUSY_TIMEOUT_MS / 1000;
-	if (pthread_mutex_timedlock(&state->writer, &until) == 0) {
-		of(base)->writes = true;
+	if (pthread_mutex_timedlock(&state->writer, &until) == 0)
 		return true;
-	}
 	base->loss = STORE_LOSS_RACE;
 	return error_set(error, ERROR_UNAVAILABLE, "another transaction takes over %d s",
 			 BUSY_TIMEOUT_MS / 1000);
 }
 
-static void unlock_writer(struct store_connection *base)
+static void leave_writing(struct store_connection *base)
 {
-	if (!of(base)->writes)
+	struct sqlite_store *state = state_of(base);
+
+	if (of(base)->link != &state->writing)
 		return;
-	of(base)->writes = false;
-	pthread_mutex_unlock(&state_of(base)->writer);
+	of(base)->link = &of(base)->own;
+	if (!state->memory)
+		pthread_mutex_unlock(&state->writer);
 }
+
+static bool enter_writing(struct store_connection *base, struct error *error)
+{
+	struct sqlite_store *state = state_of(base);
+
+	if (!lock_writer(base, error))
+		return false;
+	of(base)->link = &state->writing;
+	if (open_writing(state, error))
+		return true;
+	leave_writing(base);
+	return false;
+}
+
+/* --- transactions --- */
 
 static bool sync_journal(const struct sqlite_store *state, struct error *error)
 {
@@ -367,12 +554,14 @@ static bool sqlite_begin(struct store_connection *base, enum store_mode mode, st
 {
 	/* A writer takes its place at once: it never finds out half-way that it has to start over.
 	 */
-	if (mode == STORE_WRITE && !lock_writer(base, error))
+	if (mode == STORE_WRITE && !enter_writing(base, error))
 		return false;
-	if (!run_plain(of(base), mode == STORE_WRITE ? "BEGIN IMMEDIATE" : "BEGIN", error)) {
-		unlock_writer(base);
+	if (!sqlite_run(base, mode == STORE_WRITE ? "BEGIN IMMEDIATE" : "BEGIN", NULL, 0, NULL,
+			error)) {
+		leave_writing(base);
 		return false;
 	}
+	base->changed = 0;
 	*ret_now = clock_wall();
 	return true;
 }
@@ -382,12 +571,14 @@ static bool sqlite_commit(struct store_connection *base, struct error *error)
 	struct sqlite_store *state = state_of(base);
 	uint64_t wanted;
 
-	if (!run_plain(of(base), "COMMIT", error))
+	if (!sqlite_run(base, "COMMIT", NULL, 0, NULL, error))
 		return false;
-	if (state->memory)
+	if (state->memory) {
+		leave_writing(base);
 		return true;
+	}
 	wanted = count_committed(state, base->mode == STORE_WRITE);
-	unlock_writer(base);
+	leave_writing(base);
 	if (wait_synced(state, wanted, error))
 		return true;
 	/* Whether it survives, nobody knows: running it again might do it twice. */
@@ -398,10 +589,12 @@ static bool sqlite_commit(struct store_connection *base, struct error *error)
 
 static void sqlite_rollback(struct store_connection *base)
 {
+	sqlite3 *handle = of(base)->link->handle;
+
 	/* Some failures have rolled back already. */
-	if (!sqlite3_get_autocommit(of(base)->handle))
-		sqlite3_exec(of(base)->handle, "ROLLBACK", NULL, NULL, NULL);
-	unlock_writer(base);
+	if (!sqlite3_get_autocommit(handle))
+		sqlite3_exec(handle, "ROLLBACK", NULL, NULL, NULL);
+	leave_writing(base);
 }
 
 static bool sqlite_lock_schema(struct store_connection *base, struct error *error)
@@ -411,40 +604,72 @@ static bool sqlite_lock_schema(struct store_connection *base, struct error *erro
 	return true; /* BEGIN IMMEDIATE and the file's lock keep everybody else out */
 }
 
+/* --- life --- */
+
+static void sqlite_close(struct store *store)
+{
+	struct sqlite_store *state = store->driver_state;
+
+	if (!state)
+		return;
+	stop_mover(state);
+	close_link(&state->writing);
+	sqlite3_close(state->keeper);
+	durable_lock_destroy(state->lock);
+	pthread_mutex_destroy(&state->writer);
+	pthread_mutex_destroy(&state->guard);
+	pthread_cond_destroy(&state->synced_more);
+	pthread_cond_destroy(&state->journal_grew);
+	free(state);
+	store->driver_state = NULL;
+}
+
+/* SQLite's own counting of its memory takes one lock for all threads, and nobody reads it. */
+static void configure(void)
+{
+	(void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
+static bool sqlite_open(struct store *store, bool reading, struct error *error)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	const char *path = store->url + strlen("sqlite:");
+	struct sqlite_store *state = mem_alloc(sizeof *state);
+
+	pthread_once(&once, configure);
+	pthread_mutex_init(&state->writer, NULL);
+	pthread_mutex_init(&state->guard, NULL);
+	pthread_cond_init(&state->synced_more, NULL);
+	pthread_cond_init(&state->journal_grew, NULL);
+	store->driver_state = state;
+	if (*path == '\0')
+		return error_set(error, ERROR_INVALID_CONFIG, "'sqlite:' needs a path");
+	if (!str_equal(path, ":memory:"))
+		return reading ? find_file(state, path, error) : prepare_file(state, path, error);
+	/* The name is the store's own, so that two stores in one process stay apart. */
+	state->memory = true;
+	snprintf(state->file, sizeof state->file, "file:/store-%p?vfs=memdb", (void *)state);
+	return open_handle(state, &state->keeper, error);
+}
+
 /* --- connections --- */
 
 static void sqlite_disconnect(struct store_connection *base)
 {
-	struct sqlite_connection *connection = of(base);
-
-	vec_each (&connection->statements, struct sqlite_statement * statement) {
-		sqlite3_finalize(statement->handle);
-		free(statement->sql);
-	}
-	vec_deinit(&connection->statements);
-	sqlite3_close(connection->handle);
-	free(connection);
+	close_link(&of(base)->own);
+	free(base);
 }
 
 static bool sqlite_connect(struct store *store, struct store_connection **ret_connection,
 			   struct error *error)
 {
-	const struct sqlite_store *state = store->driver_state;
 	struct sqlite_connection *connection = mem_alloc(sizeof *connection);
 
-	if (!open_handle(state, &connection->handle, error)) {
+	if (!open_link(store->driver_state, &connection->own, error)) {
 		free(connection);
 		return false;
 	}
-	sqlite3_busy_timeout(connection->handle, BUSY_TIMEOUT_MS);
-	if (!run_plain(connection, "PRAGMA foreign_keys = ON", error) ||
-	    !run_plain(connection, "PRAGMA trusted_schema = OFF", error) ||
-	    /* Commits are synced by wait_synced(); SQLite itself syncs around its checkpoints. */
-	    !run_plain(connection, "PRAGMA synchronous = NORMAL", error) ||
-	    (!state->memory && !run_plain(connection, "PRAGMA journal_mode = WAL", error))) {
-		sqlite_disconnect(&connection->base);
-		return false;
-	}
+	connection->link = &connection->own;
 	*ret_connection = &connection->base;
 	return true;
 }
@@ -453,7 +678,7 @@ static bool sqlite_connect(struct store *store, struct store_connection **ret_co
 
 static bool copy_into(struct sqlite_connection *from, sqlite3 *to, struct error *error)
 {
-	sqlite3_backup *backup = sqlite3_backup_init(to, "main", from->handle, "main");
+	sqlite3_backup *backup = sqlite3_backup_init(to, "main", from->own.handle, "main");
 
 	if (!backup)
 		return error_set(error, ERROR_INTERNAL, "begin: %s", sqlite3_errmsg(to));

@@ -194,11 +194,23 @@ static void pause_after_loss(int tries)
 	nanosleep(&pause, NULL);
 }
 
+bool store_is_late(const struct store_connection *connection)
+{
+	return connection->deadline.ms && mono_until(clock_mono(), connection->deadline) <= 0;
+}
+
+void store_set_deadline(struct store_connection *connection, struct mono deadline)
+{
+	connection->deadline = deadline;
+}
+
 static bool run_with_retries(struct store_connection *connection, enum store_mode mode,
 			     store_body_fn *body, void *argument, struct error *error)
 {
 	int constraint_tries = 0;
 
+	if (store_is_late(connection))
+		return error_set(error, ERROR_UNAVAILABLE, "the database was waited for too long");
 	for (int tries = 1; tries <= STORE_MAX_TRIES; tries++) {
 		if (tries > 1)
 			connection->store->counters[mode].retries++;
@@ -214,6 +226,8 @@ static bool run_with_retries(struct store_connection *connection, enum store_mod
 		case STORE_LOSS_RACE:
 			break;
 		}
+		if (store_is_late(connection))
+			return false;
 		pause_after_loss(tries);
 	}
 	error->code = ERROR_UNAVAILABLE;

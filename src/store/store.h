@@ -8,8 +8,9 @@
  *           (BUSY, serialization failure, a constraint that another transaction met first) the
  *           whole body runs again from a fresh transaction: it must be pure over the rows it loads
  *           and over its argument, and give away its results only through what it overwrites.
- * Time      store_now() is read once per transaction: PostgreSQL's transaction time, so replicas
- *           agree; with SQLite sys/clock, so that it is simulated in the simulation.
+ * Time      store_now() is read once per transaction: with PostgreSQL the server's clock, so that
+ *           replicas agree, and once a writer has its turn, so that it grows from commit to commit;
+ *           with SQLite sys/clock, so that it is simulated in the simulation.
  * Threads   a struct store is shared by all; a connection belongs to one thread at a time. Every
  *           call blocks: on workers only.
  * Source    SQLite 3.40 (WAL, synced by the store, foreign_keys=ON, STRICT), PostgreSQL 15
@@ -69,6 +70,11 @@ void store_disconnect(struct store_connection *connection); /* takes NULL */
  * silence, and a lost server isn't connected to again. From any thread; it stays so. */
 #define STORE_HURRIED_MS 2000
 void store_hurry(struct store *store);
+
+/* A run that isn't done by then is UNAVAILABLE: a server that says nothing is given up, what lost a
+ * race isn't run again, and nothing begins. Holds until it is set anew; `{0}`: no end. A lost server
+ * may be connected to for longer, by its connect_timeout. */
+void store_set_deadline(struct store_connection *connection, struct mono deadline);
 
 /* --- transactions --- */
 

@@ -11,7 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define READ_STEP 16384
+#define READ_STEP  16384
+#define MAX_TIDIED 10000 /* entries of a folder; a larger one is no place of ours */
 
 static void fd_cleanup(int *fd)
 {
@@ -95,18 +96,54 @@ static bool read_all(int fd, const char *path, size_t max_size, struct buf *cont
 	}
 }
 
-static bool check_hidden(const char *path, mode_t mode, struct error *error)
+/* Who else may read a file. */
+enum privacy {
+	PRIVACY_NONE,    /* anybody */
+	PRIVACY_HIDDEN,  /* a group */
+	PRIVACY_PRIVATE, /* nobody but its owner */
+	PRIVACY_OWN,     /* and that is us */
+};
+
+static bool check_owner(const char *path, const struct stat *stat, struct error *error)
 {
-	if ((mode & S_IROTH) == 0)
-		return true;
-	error_set(error, ERROR_FORBIDDEN, "everybody may read '%s' (mode %04o)", path,
-		  (unsigned)(mode & 07777));
-	return error_hint(error, "chmod 600 it, or 640 for a group, and replace what it holds if "
-				 "others could have read it.");
+	return stat->st_uid == geteuid() ||
+	       error_set(error, ERROR_FORBIDDEN, "'%s' belongs to another user (uid %u)", path,
+			 (unsigned)stat->st_uid);
 }
 
-static bool read_file(const char *path, size_t max_size, bool hidden, struct buf *ret_content,
-		      struct error *error)
+static bool check_privacy(const char *path, const struct stat *stat, enum privacy privacy,
+			  struct error *error)
+{
+	unsigned mode = stat->st_mode & 07777;
+
+	switch (privacy) {
+	case PRIVACY_NONE:
+		return true;
+	case PRIVACY_HIDDEN:
+		if ((mode & S_IROTH) == 0)
+			return true;
+		error_set(error, ERROR_FORBIDDEN, "everybody may read '%s' (mode %04o)", path,
+			  mode);
+		return error_hint(error, "chmod 600 it, or 640 for a group, and replace what it "
+					 "holds if others could have read it.");
+	case PRIVACY_OWN:
+		if (!check_owner(path, stat, error))
+			return false;
+		break;
+	case PRIVACY_PRIVATE:
+		break;
+	}
+	if ((mode & 077) == 0)
+		return true;
+	error_set(error, ERROR_FORBIDDEN, "others may read '%s' (mode %04o)", path, mode);
+	return error_hint(error,
+			  "Make it private (chmod 600 '%s'), and replace what it holds if others "
+			  "could have read it.",
+			  path);
+}
+
+static bool read_file(const char *path, size_t max_size, enum privacy privacy,
+		      struct buf *ret_content, struct error *error)
 {
 	/* O_NONBLOCK: opening a fifo must not wait for its writer. */
 	CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -123,7 +160,7 @@ static bool read_file(const char *path, size_t max_size, bool hidden, struct buf
 	if (!S_ISREG(stat.st_mode))
 		return error_set(error, ERROR_INVALID_STATE, "read '%s': not a file but %s", path,
 				 kind_of(stat.st_mode));
-	if (hidden && !check_hidden(path, stat.st_mode, error))
+	if (!check_privacy(path, &stat, privacy, error))
 		return false;
 	if ((uint64_t)stat.st_size > max_size)
 		return too_large(path, max_size, error);
@@ -137,13 +174,25 @@ static bool read_file(const char *path, size_t max_size, bool hidden, struct buf
 
 bool durable_read(const char *path, size_t max_size, struct buf *ret_content, struct error *error)
 {
-	return read_file(path, max_size, false, ret_content, error);
+	return read_file(path, max_size, PRIVACY_NONE, ret_content, error);
 }
 
 bool durable_read_hidden(const char *path, size_t max_size, struct buf *ret_content,
 			 struct error *error)
 {
-	return read_file(path, max_size, true, ret_content, error);
+	return read_file(path, max_size, PRIVACY_HIDDEN, ret_content, error);
+}
+
+bool durable_read_private(const char *path, size_t max_size, struct buf *ret_content,
+			  struct error *error)
+{
+	return read_file(path, max_size, PRIVACY_PRIVATE, ret_content, error);
+}
+
+bool durable_read_own(const char *path, size_t max_size, struct buf *ret_content,
+		      struct error *error)
+{
+	return read_file(path, max_size, PRIVACY_OWN, ret_content, error);
 }
 
 /* --- writing --- */
@@ -165,6 +214,9 @@ static bool write_all(int fd, const uint8_t *data, size_t length)
 
 /* A name beside the target that nobody else uses; starts with a dot, so readers of *.json skip it.
  */
+#define TEMPORARY_PREFIX ".tmp-"
+#define TEMPORARY_DIGITS 16
+
 static char *temporary_beside(const char *path)
 {
 	CLEANUP(free) char *folder = folder_of(path);
@@ -172,8 +224,17 @@ static char *temporary_beside(const char *path)
 	uint64_t random;
 
 	random_bytes(&random, sizeof random);
-	buf_printf(&name, "%s/.tmp-%016llx", folder, (unsigned long long)random);
+	buf_printf(&name, "%s/" TEMPORARY_PREFIX "%0*llx", folder, TEMPORARY_DIGITS,
+		   (unsigned long long)random);
 	return buf_take_text(&name);
+}
+
+static bool is_temporary(const char *name)
+{
+	const char *digits = name + strlen(TEMPORARY_PREFIX);
+
+	return str_starts(name, TEMPORARY_PREFIX) && strlen(digits) == TEMPORARY_DIGITS &&
+	       strspn(digits, "0123456789abcdef") == TEMPORARY_DIGITS;
 }
 
 /* Leaves nothing behind when it fails. */
@@ -293,6 +354,27 @@ bool durable_make_folder(const char *path, mode_t mode, struct error *error)
 	return make_one_folder(path, mode, error);
 }
 
+bool durable_is_own_folder(const char *path)
+{
+	struct stat stat;
+
+	return lstat(path, &stat) == 0 && S_ISDIR(stat.st_mode) && stat.st_uid == geteuid();
+}
+
+bool durable_check_own_folder(const char *path, struct error *error)
+{
+	struct stat stat;
+
+	if (lstat(path, &stat) < 0)
+		return error_os(error, "open '%s'", path);
+	if (!S_ISDIR(stat.st_mode))
+		return error_set(error, ERROR_INVALID_INPUT, "'%s' is not a folder", path);
+	return check_owner(path, &stat, error) &&
+	       ((stat.st_mode & 077) == 0 ||
+		error_set(error, ERROR_FORBIDDEN, "'%s' can be entered by others (mode %04o)", path,
+			  (unsigned)(stat.st_mode & 07777)));
+}
+
 /* --- listing --- */
 
 static int compare_names(const void *a, const void *b)
@@ -347,6 +429,28 @@ bool durable_list(const char *folder, size_t max_count, struct durable_names *re
 	return true;
 }
 
+void durable_tidy(const char *path, struct wall now)
+{
+	CLEANUP(free) char *folder = folder_of(path);
+	struct durable_names names = {0};
+	struct error ignored;
+
+	if (!durable_list(folder, MAX_TIDIED, &names, &ignored))
+		return;
+	for (size_t i = 0; i < names.count; i++) {
+		CLEANUP(buf) struct buf file = {0};
+		struct stat info;
+
+		if (!is_temporary(names.names[i]))
+			continue;
+		buf_printf(&file, "%s/%s", folder, names.names[i]);
+		if (lstat(buf_text(&file), &info) == 0 && S_ISREG(info.st_mode) &&
+		    now.ms - (int64_t)info.st_mtim.tv_sec * 1000 >= DURABLE_LEFT_MS)
+			unlink(buf_text(&file));
+	}
+	durable_names_deinit(&names);
+}
+
 void durable_names_deinit(struct durable_names *names)
 {
 	if (!names)
@@ -372,7 +476,7 @@ static bool lock_is_held(int fd, const char *path, struct error *error)
 	pid[length > 0 ? length : 0] = '\0';
 	pid[strspn(pid, "0123456789")] = '\0';
 	if (pid[0])
-		error_hint(error, "Process %s holds it.", pid);
+		error_hint(error, "Process %s holds it: end that one first.", pid);
 	return false;
 }
 
@@ -389,6 +493,25 @@ bool durable_lock_take(const char *path, struct durable_lock **ret_lock, struct 
 	/* The pid is for people only; the lock itself is the kernel's. */
 	if (ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", (int)getpid()) < 0)
 		return error_os(error, "write '%s'", path);
+	lock = mem_alloc(sizeof *lock);
+	lock->fd = fd;
+	fd = -1;
+	*ret_lock = lock;
+	return true;
+}
+
+bool durable_lock_folder(const char *path, struct durable_lock **ret_lock, struct error *error)
+{
+	CLEANUP(fd) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	struct durable_lock *lock;
+
+	if (fd < 0)
+		return error_os(error, "open folder '%s'", path);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK
+			       ? error_set(error, ERROR_CONFLICT,
+					   "lock folder '%s': somebody else holds it", path)
+			       : error_os(error, "lock folder '%s'", path);
 	lock = mem_alloc(sizeof *lock);
 	lock->fd = fd;
 	fd = -1;

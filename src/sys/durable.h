@@ -25,6 +25,13 @@ MUST_CHECK bool durable_read(const char *path, size_t max_size, struct buf *ret_
 /* The same of a secret that somebody else wrote: FORBIDDEN when everybody may read it. */
 MUST_CHECK bool durable_read_hidden(const char *path, size_t max_size, struct buf *ret_content,
 				    struct error *error);
+/* The same of one that is nobody else's: FORBIDDEN when others than its owner may read it. */
+MUST_CHECK bool durable_read_private(const char *path, size_t max_size, struct buf *ret_content,
+				     struct error *error);
+/* And of one that is ours: FORBIDDEN too when somebody else owns it, who could have chosen it for
+ * us. */
+MUST_CHECK bool durable_read_own(const char *path, size_t max_size, struct buf *ret_content,
+				 struct error *error);
 MUST_CHECK bool durable_replace(const char *path, const void *data, size_t length, mode_t mode,
 				struct error *error);
 /* As replace, but the file must not exist: CONFLICT otherwise. */
@@ -36,6 +43,11 @@ MUST_CHECK bool durable_rename(const char *from, const char *to, struct error *e
 MUST_CHECK bool durable_exchange(const char *a, const char *b, struct error *error);
 MUST_CHECK bool durable_make_folder(const char *path, mode_t mode,
 				    struct error *error); /* with parents; existing is fine */
+
+/* Is it a folder, no link to one, and ours? */
+bool durable_is_own_folder(const char *path);
+/* Such a folder, and private: INVALID_INPUT when it is none, FORBIDDEN when others may enter it. */
+MUST_CHECK bool durable_check_own_folder(const char *path, struct error *error);
 
 /* Names of the entries of a folder, sorted; without "." and "..". NOT_FOUND when it is absent. */
 struct durable_names {
@@ -51,7 +63,15 @@ void durable_names_deinit(struct durable_names *names);
 struct durable_lock;
 MUST_CHECK bool durable_lock_take(const char *path, struct durable_lock **ret_lock,
 				  struct error *error);
+/* The same on a folder that is there, whatever it is called meanwhile. */
+MUST_CHECK bool durable_lock_folder(const char *path, struct durable_lock **ret_lock,
+				    struct error *error);
 void durable_lock_destroy(struct durable_lock *lock);
+
+/* Removes what processes that were killed left of a replace or create of this file or of others in
+ * its folder: temporary files that nobody has written to for so long. What can't be is left. */
+#define DURABLE_LEFT_MS 10000
+void durable_tidy(const char *path, struct wall now);
 
 /* What a file is now, to notice that it changed: stat only. */
 struct durable_stamp {

@@ -16,11 +16,14 @@ enum control_role {
 };
 const char *control_role_name(enum control_role role); /* "viewer" ... */
 
+#define ACCESS_ADDRESS_SIZE 46 /* numeric, IPv4 or IPv6 */
+
 struct control_principal {
 	char key[ID_SIZE];    /* key_... */
 	char tenant[ID_SIZE]; /* ten_... */
 	enum control_role role;
-	char request[ID_SIZE]; /* the request's id, for the audit; "" if none */
+	char request[ID_SIZE];             /* the request's id, for the audit; "" if none */
+	char address[ACCESS_ADDRESS_SIZE]; /* where it came from, likewise */
 };
 
 enum access_action {
@@ -72,6 +75,10 @@ enum access_action {
 };
 
 const char *access_action_name(enum access_action action);
+
+/* The event by which subscribers hear of it, such as "pool.changed"; NULL for what changes nothing,
+ * and for what publishes a change of state of its own. */
+const char *access_action_event(enum access_action action);
 
 /* By control_role_name(); false: unknown, untouched. */
 bool access_role_parse(const char *name, enum control_role *ret_role);

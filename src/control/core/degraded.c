@@ -121,24 +121,55 @@ static void add_degraded(const struct causes *causes, json_t *conditions)
 	json_array_append_new(conditions, degraded);
 }
 
+/* One condition for all the nodes that it is about, since the first of them. */
+struct about_nodes {
+	struct buf text;
+	int64_t since_ms;
+};
+
+static void name_node(struct about_nodes *about, const char *what, const char *node,
+		      int64_t since_ms)
+{
+	bool first = about->text.length == 0;
+
+	buf_printf(&about->text, "%s%s", first ? what : ", ", node);
+	if (first || since_ms < about->since_ms)
+		about->since_ms = since_ms;
+}
+
+static void add_about(struct about_nodes *about, const char *type, const char *reason,
+		      json_t *conditions)
+{
+	if (about->text.length > 0)
+		json_array_append_new(conditions, condition(type, reason, buf_text(&about->text),
+							    about->since_ms));
+	buf_deinit(&about->text);
+}
+
 static void add_devices_held(const struct degraded_allocation *allocations, size_t count,
 			     json_t *conditions)
 {
-	CLEANUP(buf) struct buf text = {0};
-	int64_t since_ms = INT64_MAX;
+	struct about_nodes about = {0};
 
 	for (size_t i = 0; i < count; i++) {
-		if (!allocations[i].releasing)
-			continue;
-		buf_printf(&text, "%s%s",
-			   text.length ? ", " : "waiting to hear that no pod holds a device on ",
-			   allocations[i].node);
-		if (allocations[i].releasing_since_ms < since_ms)
-			since_ms = allocations[i].releasing_since_ms;
+		if (allocations[i].releasing)
+			name_node(&about, "waiting to hear that no pod holds a device on ",
+				  allocations[i].node, allocations[i].releasing_since_ms);
 	}
-	if (text.length > 0)
-		json_array_append_new(conditions, condition("DevicesHeld", "PodsHoldDevices",
-							    buf_text(&text), since_ms));
+	add_about(&about, "DevicesHeld", "PodsHoldDevices", conditions);
+}
+
+static void add_unconfirmed(const struct degraded_allocation *allocations, size_t count,
+			    json_t *conditions)
+{
+	struct about_nodes about = {0};
+
+	for (size_t i = 0; i < count; i++) {
+		if (allocations[i].bound && allocations[i].unconfirmed)
+			name_node(&about, "no kubelet says whether pods have what is bound on ",
+				  allocations[i].node, allocations[i].unconfirmed_since_ms);
+	}
+	add_about(&about, "Unconfirmed", "PodResourcesUnavailable", conditions);
 }
 
 json_t *degraded_conditions(const struct degraded_allocation *allocations, size_t count)
@@ -151,6 +182,7 @@ json_t *degraded_conditions(const struct degraded_allocation *allocations, size_
 		list_causes(&allocations[i], &causes);
 	vec_sort(&causes, compare_causes);
 	add_degraded(&causes, conditions);
+	add_unconfirmed(allocations, count, conditions);
 	vec_deinit(&causes);
 	return conditions;
 }

@@ -21,6 +21,8 @@ struct degraded_allocation {
 	bool bound; /* and not withdrawn */
 	bool releasing;
 	int64_t releasing_since_ms;
+	bool unconfirmed; /* the node's kubelet doesn't say what its pods hold */
+	int64_t unconfirmed_since_ms;
 	const char *lost_reason; /* the node can't keep the binding; "" or NULL if it can */
 	int64_t lost_since_ms;
 	bool foreign_exposure; /* the node's condition */
@@ -35,6 +37,7 @@ struct degraded_allocation {
  * A new array of conditions {type, reason, message, since}: DevicesHeld while a release waits for
  * its node; Degraded for a bound allocation in trouble, with its headline reason first and every
  * cause in `causes`, in the order BindingLost, ForeignGpuExposure, NodeUnreachable, AtomUnhealthy,
- * then by node, then by device.
+ * then by node, then by device; Unconfirmed for a bound
+ * allocation whose node has no kubelet that answers: nothing is wrong with it as far as anybody knows.
  */
 json_t *degraded_conditions(const struct degraded_allocation *allocations, size_t count);

@@ -686,14 +686,18 @@ static void take(const struct placement_request *request, const struct fit *fits
 	}
 }
 
-static bool is_never(const struct placement_request *request, const struct placement_node *nodes,
-		     size_t nodes_count)
+/* Which nodes stand together may change; how many there are is what counts. */
+static void look_further(const struct placement_request *request,
+			 const struct placement_node *nodes, size_t nodes_count, size_t wanted,
+			 struct placement_answer *answer)
 {
-	for (size_t i = 0; i < nodes_count; i++) {
-		if (could_ever(request, &nodes[i]))
-			return false;
-	}
-	return nodes_count > 0;
+	size_t could = 0;
+
+	for (size_t i = 0; i < nodes_count && could < wanted; i++)
+		could += could_ever(request, &nodes[i]);
+	answer->never = nodes_count > 0 && could < wanted;
+	answer->wanted = wanted;
+	answer->could = could;
 }
 
 void placement_decide(const struct placement_request *request, const struct placement_node *nodes,
@@ -725,7 +729,7 @@ void placement_decide(const struct placement_request *request, const struct plac
 		/* What fits, but not in company. */
 		for (size_t i = 0; i < fits.count; i++)
 			count_reason(answer, refuse("TooFewNodes", -1));
-		answer->never = is_never(request, nodes, nodes_count);
+		look_further(request, nodes, nodes_count, wanted, answer);
 	}
 	vec_deinit(&fits);
 	if (nodes_count == 0)

@@ -147,7 +147,8 @@ struct placement_member {
 struct placement_answer {
 	struct placement_member *members; /* as many as nodes were asked for; heap */
 	size_t members_count;             /* 0: it doesn't fit */
-	bool never; /* it doesn't fit, and no node could take a part even when all were free */
+	bool never; /* it doesn't fit, and too few nodes could take a part even when all were free */
+	size_t wanted, could; /* never: nodes asked for, and nodes that could take a part */
 	struct placement_reason reasons[PLACEMENT_MAX_REASONS];
 	size_t reasons_count;
 };

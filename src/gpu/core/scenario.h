@@ -57,8 +57,9 @@ MUST_CHECK bool scenario_read(json_t *tree, struct scenario *ret_scenario, struc
 /* Back to TOML: scenario_read() of it gives the same scenario. */
 void scenario_format(const struct scenario *scenario, struct buf *out);
 
-/* "8xH100", "4xA100", "1xH200": that many whole GPUs, half of them on each NUMA node. */
-MUST_CHECK bool scenario_preset(const char *name, struct scenario *ret_scenario,
+/* "8xH100", "4xA100", "1xH200": that many whole GPUs, half of them on each NUMA node. `seed` makes
+ * their UUIDs: two machines with different seeds never have the same GPU. */
+MUST_CHECK bool scenario_preset(const char *name, uint64_t seed, struct scenario *ret_scenario,
 				struct error *error);
 #define SCENARIO_PRESETS "<1 to 16>x<H100|H200|A100>"
 

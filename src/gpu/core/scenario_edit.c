@@ -15,7 +15,7 @@ static const struct preset {
 	{"A100", "NVIDIA A100-SXM4-80GB", 81920},
 };
 
-/* UUIDs that are stable, distinct and look the part: a fixed mix of what they stand for. */
+/* UUIDs that are distinct and look the part: a fixed mix of what they stand for. */
 static struct atom_uuid mixed_uuid(uint64_t a, uint64_t b)
 {
 	struct atom_uuid uuid;
@@ -36,10 +36,11 @@ static struct atom_uuid mixed_uuid(uint64_t a, uint64_t b)
 static bool preset_error(const char *name, struct error *error)
 {
 	error_set(error, ERROR_INVALID_INPUT, "'%.40s' is not a preset", name);
-	return error_hint(error, "give %s, such as 8xH100", SCENARIO_PRESETS);
+	return error_hint(error, "Give %s, such as 8xH100.", SCENARIO_PRESETS);
 }
 
-bool scenario_preset(const char *name, struct scenario *ret_scenario, struct error *error)
+bool scenario_preset(const char *name, uint64_t seed, struct scenario *ret_scenario,
+		     struct error *error)
 {
 	CLEANUP(scenario) struct scenario scenario = {0};
 	CLEANUP(tree)
@@ -60,7 +61,7 @@ bool scenario_preset(const char *name, struct scenario *ret_scenario, struct err
 	for (int i = 0; i < count; i++) {
 		struct scenario_gpu *gpu = vec_push(&scenario.gpus);
 
-		gpu->uuid = mixed_uuid((uint64_t)(preset - presets) + 1, (uint64_t)i);
+		gpu->uuid = mixed_uuid((uint64_t)(preset - presets) + 1, seed + (uint64_t)i);
 		gpu->memory_mib = preset->memory_mib;
 		gpu->minor = i;
 		gpu->numa = count > 1 && i >= count / 2 ? 1 : 0;

@@ -6,9 +6,9 @@
 
 static const char *const top_keys[] = {"version", "lineage",     "generation",
 				       "gpuApi",  "assignments", NULL};
-static const char *const assignment_keys[] = {"allocation", "reservation", "binding",
-					      "devices",    "vcpus",       "memoryBytes",
-					      "problem",    "failed",      NULL};
+static const char *const assignment_keys[] = {"allocation", "reservation", "binding", "devices",
+					      "vcpus",      "memoryBytes", "problem", "failed",
+					      "endMs",      NULL};
 static const char *const device_keys[] = {"atom", "visibleDevice", NULL};
 
 void spec_deinit(struct spec *spec)
@@ -102,6 +102,7 @@ static bool take_assignment(const Bettercompute__V1__Assignment *message, struct
 		assignment->memory_bytes =
 			message->limits->memory_bytes > 0 ? message->limits->memory_bytes : 0;
 	}
+	assignment->end_ms = message->end_ms > 0 ? message->end_ms : 0;
 	for (size_t i = 0; i < message->n_devices && i < HOLDS_MAX_DEVICES; i++)
 		take_device(message->devices[i], assignment);
 	if (message->n_devices > HOLDS_MAX_DEVICES)
@@ -179,11 +180,12 @@ static json_t *format_assignment(const struct spec_assignment *assignment)
 				      json_pack("{s:s, s:s}", "atom", atom, "visibleDevice",
 						assignment->devices.items[i].visible));
 	}
-	object = json_pack("{s:s, s:s, s:s, s:o, s:i, s:I, s:s}", "allocation",
-			   assignment->allocation, "reservation", assignment->reservation,
-			   "binding", assignment->binding, "devices", devices, "vcpus",
-			   (int)assignment->vcpus, "memoryBytes",
-			   (json_int_t)assignment->memory_bytes, "failed", assignment->failed);
+	object =
+		json_pack("{s:s, s:s, s:s, s:o, s:i, s:I, s:I, s:s}", "allocation",
+			  assignment->allocation, "reservation", assignment->reservation, "binding",
+			  assignment->binding, "devices", devices, "vcpus", (int)assignment->vcpus,
+			  "memoryBytes", (json_int_t)assignment->memory_bytes, "endMs",
+			  (json_int_t)assignment->end_ms, "failed", assignment->failed);
 	tree_set(object, "problem", tree_string(assignment->problem)); /* may have been cut */
 	return object;
 }
@@ -235,6 +237,8 @@ static bool parse_assignment(json_t *object, const char *where, const struct spe
 	    !field_int(object, where, "vcpus", true, 0, INT32_MAX, &assignment->vcpus, error) ||
 	    !field_number(object, where, "memoryBytes", true, 0, INT64_MAX,
 			  &assignment->memory_bytes, error) ||
+	    !field_number(object, where, "endMs", false, 0, INT64_MAX, &assignment->end_ms,
+			  error) ||
 	    !field_array(object, where, "devices", true, HOLDS_MAX_DEVICES, &devices, error))
 		return false;
 	if (!id_valid(assignment->allocation, "alc") || spec_find(before, assignment->allocation))

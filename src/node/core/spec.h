@@ -36,6 +36,7 @@ struct spec_assignment {
 	VEC(struct spec_device) devices; /* sorted by atom */
 	int32_t vcpus;
 	int64_t memory_bytes;
+	int64_t end_ms; /* wall clock, to be shown: a Spec ends it; 0 unknown */
 };
 
 /* An allocation whose release the control plane waits for. */

@@ -207,9 +207,9 @@ static void on_ping(struct session *session, const nghttp2_ping *ping)
 
 static void note_goaway(struct session *session, const nghttp2_goaway *goaway, const char *who)
 {
-	if (goaway->error_code == NGHTTP2_NO_ERROR || session->reason.code != ERROR_NONE)
+	if (goaway->error_code == NGHTTP2_NO_ERROR || session->reason)
 		return;
-	error_set(&session->reason, ERROR_UNAVAILABLE, "%s: %s%s%.*s", who,
+	error_set(session_own_reason(session), ERROR_UNAVAILABLE, "%s: %s%s%.*s", who,
 		  nghttp2_http2_strerror(goaway->error_code), goaway->opaque_data_len ? ", " : "",
 		  (int)(goaway->opaque_data_len < 128 ? goaway->opaque_data_len : 128),
 		  goaway->opaque_data_len ? (const char *)goaway->opaque_data : "");

@@ -3,9 +3,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* A burst of events doesn't leave its memory behind. */
-#define SESSION_EVENTS_KEEP 64
-
 /* --- life --- */
 
 struct session *session_create(const struct session_options *options, struct mono now)
@@ -40,6 +37,7 @@ void session_destroy(struct session *session)
 	vec_deinit(&session->calls);
 	vec_deinit(&session->events);
 	buf_deinit(&session->closed_text);
+	free(session->reason);
 	free(session->scheme);
 	free(session->authority);
 	free(session);
@@ -63,10 +61,17 @@ bool session_is_over(const struct session *session)
 
 bool session_reason(const struct session *session, struct error *ret_reason)
 {
-	if (session->reason.code == ERROR_NONE)
+	if (!session->reason)
 		return false;
-	*ret_reason = session->reason;
+	*ret_reason = *session->reason;
 	return true;
+}
+
+struct error *session_own_reason(struct session *session)
+{
+	if (!session->reason)
+		session->reason = mem_alloc(sizeof *session->reason);
+	return session->reason;
 }
 
 void session_break(struct session *session, enum error_code code, const char *format, ...)
@@ -79,7 +84,7 @@ void session_break(struct session *session, enum error_code code, const char *fo
 	char what[ERROR_WHAT_SIZE];
 	vsnprintf(what, sizeof what, format, args);
 	va_end(args);
-	error_set(&session->reason, code, "%s", what);
+	error_set(session_own_reason(session), code, "%s", what);
 }
 
 bool session_checked(struct session *session, int status)
@@ -163,9 +168,7 @@ bool session_next(struct session *session, struct session_event *ret_event)
 		*ret_event = event;
 		return true;
 	}
-	if (session->events.capacity > SESSION_EVENTS_KEEP)
-		vec_deinit(&session->events);
-	vec_clear(&session->events);
+	vec_deinit(&session->events); /* sessions are many and mostly idle */
 	session->events_taken = 0;
 	return false;
 }
@@ -176,7 +179,7 @@ static bool outcome(const struct session *session, struct error *error)
 {
 	if (!session->broken)
 		return true;
-	*error = session->reason;
+	*error = *session->reason;
 	return false;
 }
 
@@ -219,7 +222,7 @@ bool session_send(struct session *session, size_t enough, struct mono now, struc
 		if (length == 0)
 			return true;
 		if (!session_checked(session, (int)length)) {
-			*error = session->reason;
+			*error = *session->reason;
 			return false;
 		}
 		buf_add(out, bytes, (size_t)length);

@@ -90,7 +90,7 @@ struct session {
 	bool draining;        /* server: the first GOAWAY is out. client: the peer sent one */
 	struct mono drain_by; /* server: when the last GOAWAY goes out at the latest; else NEVER */
 	bool broken;
-	struct error reason; /* ERROR_NONE: unknown */
+	struct error *reason; /* NULL: unknown */
 
 	int64_t keepalive_ms;
 	struct mono heard, pinged;
@@ -104,6 +104,8 @@ struct session {
 struct call *session_find(const struct session *session, int32_t stream);
 void session_forget(struct session *session, struct call *call);
 void session_event(struct session *session, enum session_event_kind kind, struct call *call);
+/* Room for the reason why the connection ends, made when there is one: connections are many. */
+struct error *session_own_reason(struct session *session);
 /* The connection can't go on; the first reason stays. */
 void session_break(struct session *session, enum error_code code, const char *format, ...)
 	PRINTF(3, 4);

@@ -33,7 +33,7 @@ static bool make_machine(struct inventory *inventory, struct error *error)
 {
 	CLEANUP(scenario) struct scenario scenario = {0};
 
-	if (!scenario_preset("8xH100", &scenario, error) ||
+	if (!scenario_preset("8xH100", 0, &scenario, error) ||
 	    !scenario_set(&scenario.gpus.items[6], "mig=3g.40gb@0,1g.10gb@4", 1, error) ||
 	    !scenario_set(&scenario.gpus.items[7], "slots=4", 1, error))
 		return false;

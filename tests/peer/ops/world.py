@@ -229,26 +229,11 @@ class Node:
         os.makedirs(self.folder + "/cdi")
         self.config = self.path("config.toml")
         run(BCD, "sim", "init", "8xH100", "--out", self.path("gpus.toml"))
-        self.own_gpus(name)
         self.configure(gateways)
         self.standin = self.bcd = None
 
     def path(self, name):
         return os.path.join(self.folder, name)
-
-    def own_gpus(self, name):
-        """The preset's cards are the same on every machine; a card is in one."""
-        with open(self.path("gpus.toml"), encoding="utf-8") as file:
-            lines = file.read().splitlines()
-        count = 0
-        for i, line in enumerate(lines):
-            if line.strip().startswith("uuid"):
-                lines[i] = 'uuid = "GPU-%08x-0000-4000-8000-%012d"' % (
-                    int.from_bytes(name.encode()[-4:], "big"), count)
-                count += 1
-        assert count == GPUS, lines
-        with open(self.path("gpus.toml"), "w", encoding="utf-8") as file:
-            file.write("\n".join(lines) + "\n")
 
     def configure(self, gateways):
         pins = self.world.pins

@@ -254,8 +254,8 @@ func bcdTokenFiles(w *World) error {
 	os.Mkdir(b.path("folder"), 0o700)
 	syscall.Mkfifo(b.path("fifo"), 0o600)
 	os.Symlink("world", b.path("link-to-world"))
-	table := map[string]string{"world": "others can read", "group": "others can read", "link-to-world": "others can read", "large": "4096",
-		"empty": "holds none", "folder": "not a regular file", "fifo": "not a regular file", "absent": "No such file"}
+	table := map[string]string{"world": "others may read", "group": "others may read", "link-to-world": "others may read", "large": "4096",
+		"empty": "holds none", "folder": "not a file but", "fifo": "not a file but", "absent": "No such file"}
 	for name, text := range table {
 		got, err := b.JoinFile(b.path(name))
 		if err := b.judge(got, err, exitTokenFile, text); err != nil {

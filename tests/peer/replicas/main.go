@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,7 +61,7 @@ func run(root, program, bcd, conninfo, match string) (bool, error) {
 	}
 	defer env.postgres.Stop()
 	passed, failed := 0, 0
-	for _, c := range append(cases, bcdCases...) {
+	for _, c := range slices.Concat(cases, frozenCases, bcdCases) {
 		if !re.MatchString(c.Name) {
 			continue
 		}

@@ -70,7 +70,7 @@ static void test_errors_of_the_api(void **state)
 		 ERROR_FORBIDDEN, "no?[2J"},
 		{500, "<html>", ERROR_INTERNAL, "the server answered 500"},
 		{503, "", ERROR_UNAVAILABLE, "the server answered 503"},
-		{404, "{\"error\":\"x\"}", ERROR_NOT_FOUND, "the server answered 404"},
+		{404, "{\"error\":\"x\"}", ERROR_UNAVAILABLE, "the server answered 404"},
 		{409, "{\"error\":{\"code\":\"NEW_CODE\",\"message\":\"later\"}}", ERROR_CONFLICT,
 		 "later"},
 	};
@@ -96,12 +96,83 @@ static void test_answers_that_are_no_json(void **state)
 
 	(void)state;
 	expect_error(api_call(api, "GET", "/v1/whoami", NULL, &answer, &error), &error,
-		     ERROR_INTERNAL, "/v1/whoami' answered");
-	expect_error(api_list(api, "/v1/pools", NULL, &answer, &error), &error, ERROR_INTERNAL,
+		     ERROR_UNAVAILABLE, "/v1/whoami' answered");
+	expect_error(api_list(api, "/v1/pools", NULL, &answer, &error), &error, ERROR_UNAVAILABLE,
 		     "has no items");
 	assert_null(answer);
 	api_destroy(api);
 	fake_server_destroy(server);
+}
+
+static bool on_event(void *arg, const json_t *event, struct error *error)
+{
+	struct buf *heard = arg;
+
+	(void)error;
+	buf_printf(heard, "%lld ", (long long)json_integer_value(json_object_get(event, "seq")));
+	return true;
+}
+
+static void test_events_are_followed_from_a_number(void **state)
+{
+	const struct fake_answer answers[] = {
+		{.status = 200, .body = "retry: 1\n\nid: 8\ndata: {\"seq\":8}\n\n: x\n\n"},
+		{.status = 401, .body = "{\"error\":{\"code\":\"UNAUTHENTICATED\"}}"},
+		{.status = 200, .body = "data: {\n\n"},
+	};
+	struct fake_server *server = fake_server_start(answers, ARRAY_SIZE(answers));
+	struct context context = context_for(fake_server_url(server));
+	struct api *api = api_create(&context);
+	CLEANUP(buf) struct buf heard = {0};
+	struct error error = {0};
+
+	(void)state;
+	expect_ok(api_follow(api, 7, on_event, &heard, &error), &error);
+	assert_string_equal(buf_text(&heard), "8 ");
+	expect_error(api_follow(api, 8, on_event, &heard, &error), &error, ERROR_UNAUTHENTICATED,
+		     "401");
+	expect_error(api_follow(api, 8, on_event, &heard, &error), &error, ERROR_UNAVAILABLE,
+		     "event");
+	assert_non_null(strstr(fake_server_finish(server), "Last-Event-ID: 7\r\n"));
+	api_destroy(api);
+	fake_server_destroy(server);
+}
+
+/* The file that a key came from is what can be put right. */
+static void test_a_key_that_is_not_known(void **state)
+{
+	const struct fake_answer answers[] = {
+		{.status = 401, .body = "{\"error\":{\"code\":\"UNAUTHENTICATED\"}}"}};
+	struct fake_server *server = fake_server_start(answers, ARRAY_SIZE(answers));
+	struct context context = context_for(fake_server_url(server));
+	struct api *api;
+	json_t *answer = NULL;
+	struct error error = {0};
+
+	(void)state;
+	context.key = "bck_old";
+	context.values[CONTEXT_KEY_FILE] = (struct context_value){"old.key", "--key-file"};
+	api = api_create(&context);
+	expect_error(api_call(api, "GET", "/v1/whoami", NULL, &answer, &error), &error,
+		     ERROR_UNAUTHENTICATED, "401");
+	assert_non_null(strstr(error.hint, "'old.key' (from --key-file)"));
+	assert_null(strstr(error.hint, "bck_"));
+	api_destroy(api);
+	fake_server_destroy(server);
+}
+
+static void test_an_address_without_a_scheme(void **state)
+{
+	struct context context = context_for("127.0.0.1:1");
+	struct api *api = api_create(&context);
+	json_t *answer = NULL;
+	struct error error = {0};
+
+	(void)state;
+	expect_error(api_call(api, "GET", "/v1/whoami", NULL, &answer, &error), &error,
+		     ERROR_INVALID_INPUT, "127.0.0.1:1/v1/whoami");
+	assert_non_null(strstr(error.hint, "http://127.0.0.1:1 or https://127.0.0.1:1"));
+	api_destroy(api);
 }
 
 static void test_nobody_there(void **state)
@@ -126,6 +197,9 @@ int main(void)
 		cmocka_unit_test(test_a_key_that_does_not_open),
 		cmocka_unit_test(test_errors_of_the_api),
 		cmocka_unit_test(test_answers_that_are_no_json),
+		cmocka_unit_test(test_events_are_followed_from_a_number),
+		cmocka_unit_test(test_a_key_that_is_not_known),
+		cmocka_unit_test(test_an_address_without_a_scheme),
 		cmocka_unit_test(test_nobody_there),
 	};
 

@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "cli/help.h"
+#include "cli/refusal.h"
 #include "lib/test.h"
 
 #define MAX_WORDS 32
@@ -76,9 +77,9 @@ static void test_every_row_is_whole(void **state)
 
 static void test_every_change_can_be_tried_dry(void **state)
 {
-	static const char *const changing[] = {"create", "update",  "archive", "delete",  "revoke",
-					       "rotate", "retire",  "label",   "drain",   "undrain",
-					       "cancel", "release", "extend",  "shorten", "move"};
+	static const char *const changing[] = {
+		"create", "update",  "archive", "delete", "revoke",  "rotate", "retire",  "label",
+		"drain",  "undrain", "spot",    "cancel", "release", "extend", "shorten", "move"};
 	struct command_set set = all_commands();
 
 	(void)state;
@@ -126,6 +127,64 @@ static void test_finding(void **state)
 	assert_int_equal(used, 1);
 }
 
+static void test_options_before_the_command(void **state)
+{
+	static const struct {
+		char *words[4];
+		int count, leading;
+	} cases[] = {
+		{{"pools"}, 1, 0},
+		{{"--state", "dir", "nodes"}, 3, 2},
+		{{"-o", "json", "nodes", "-v"}, 4, 2},
+		{{"--state=dir", "-v", "nodes"}, 3, 2},
+		{{"-v"}, 1, 1},
+		{{"--"}, 1, 1},
+		{{"--state"}, 1, 1},
+		{{"-o", "json"}, 2, 2},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_int_equal(command_leading_options(cases[i].count, cases[i].words),
+				 cases[i].leading);
+}
+
+/* The API speaks of its fields; who types knows options. */
+static void test_a_refused_field_is_named_as_its_option(void **state)
+{
+	static const struct {
+		const char *line, *field, *said;
+	} cases[] = {
+		{"reserve --start 8h", "startAt", "--start: is wrong"},
+		{"reservations shorten r --by 8h", "endAt", "--by: is wrong"},
+		{"reservations extend r --until 8h", "endAt", "--until: is wrong"},
+		{"reservations extend r --until 8h", "startAt", "startAt: is wrong"},
+		{"quotas create --gpu-hours 3", "gpuHoursPerMonth", "--gpu-hours: is wrong"},
+		{"quotas create --gpu-hours 3", "maxDevices", "maxDevices: is wrong"},
+		{"tenants create x", "name", "name: is wrong"},
+	};
+	struct command_set set = all_commands();
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct option *tables[COMMAND_MAX_TABLES];
+		CLEANUP(free) char *line = mem_strdup(cases[i].line);
+		CLEANUP(options) struct options options = {0};
+		struct cli cli = {.set = &set, .options = &options};
+		struct error error = {0};
+		char *words[MAX_WORDS];
+		int count = split(line, words), used;
+
+		expect_ok(command_find(&set, count, words, &cli.command, &used, &error), &error);
+		expect_ok(options_parse(tables, command_tables(cli.command, tables), count - used,
+					words + used, &options, &error),
+			  &error);
+		error_field(&error, cases[i].field, "is wrong");
+		refusal_name_option(&cli, &error);
+		assert_string_equal(error.what, cases[i].said);
+	}
+}
+
 /* Usage errors that need no control plane. */
 static void test_slips_are_named(void **state)
 {
@@ -148,7 +207,9 @@ static void test_slips_are_named(void **state)
 		{"quotas create --tenant x", "which limit?"},
 		{"secrets create x", "--from is needed"},
 		{"keys create x", "--role is needed"},
-		{"pools create x --site y", "--site and --gpu-model are needed"},
+		{"pools create x", "--site and --gpu-model are needed"},
+		{"pools create x --site y", "--gpu-model is needed"},
+		{"pools create x --gpu-model H100", "--site is needed"},
 		{"usage --from yesterday", "--from: 'yesterday' is not a time"},
 		{"meter --from 1d --to 2d", "--to: it is not later than --from"},
 		{"help reserve extra", "there is no command 'reserve extra'"},
@@ -217,6 +278,8 @@ int main(void)
 		cmocka_unit_test(test_every_row_is_whole),
 		cmocka_unit_test(test_every_change_can_be_tried_dry),
 		cmocka_unit_test(test_finding),
+		cmocka_unit_test(test_options_before_the_command),
+		cmocka_unit_test(test_a_refused_field_is_named_as_its_option),
 		cmocka_unit_test(test_slips_are_named),
 		cmocka_unit_test(test_help_names_everything),
 	};

@@ -124,6 +124,21 @@ static void test_state_folder_here(void **state)
 	assert_string_equal(context.key, "bck_state");
 }
 
+/* Another key books for its own tenant, in that one's pools. */
+static void test_a_key_of_somebody_else(void **state)
+{
+	struct context context;
+	struct error error;
+
+	make_state(".better-compute", CONTEXT_OK, 0600);
+	write_file("key", "bck_file\n", 0600);
+	expect_ok(LOAD(*state, &context, &error, "--key-file", "key", NULL), &error);
+	assert_string_equal(context.values[CONTEXT_API].text, "http://127.0.0.1:7480");
+	assert_string_equal(context.key, "bck_file");
+	assert_null(context.values[CONTEXT_TENANT].text);
+	assert_null(context.values[CONTEXT_POOL].text);
+}
+
 static void test_order(void **state)
 {
 	struct context context;
@@ -193,15 +208,15 @@ static void test_keys_that_others_can_read(void **state)
 
 	make_state("open", CONTEXT_OK, 0640);
 	expect_error(LOAD(*state, &context, &error, "--state", "open", NULL), &error,
-		     ERROR_FORBIDDEN, "can be read by others (mode 0640)");
+		     ERROR_FORBIDDEN, "others may read 'open/context.json' (mode 0640)");
 	assert_non_null(strstr(error.hint, "chmod 600"));
 	write_file("key", "bck_file", 0604);
 	expect_error(LOAD(*state, &context, &error, "--api", "http://127.0.0.1:4", "--key-file",
 			  "key", NULL),
-		     &error, ERROR_FORBIDDEN, "read the API key: 'key' can be read by others");
+		     &error, ERROR_FORBIDDEN, "read the API key: others may read 'key'");
 	expect_error(LOAD(*state, &context, &error, "--api", "http://127.0.0.1:4", "--key-file",
 			  ".", NULL),
-		     &error, ERROR_INVALID_CONFIG, "'.' is not a regular file");
+		     &error, ERROR_INVALID_STATE, "'.': not a file but a folder");
 }
 
 static void test_bad_state(void **state)
@@ -249,6 +264,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_nothing_named, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_state_for_a_folder, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_state_folder_here, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_key_of_somebody_else, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_config_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_keys_that_others_can_read, setup, teardown),

@@ -87,7 +87,27 @@ static void test_a_narrow_terminal_shows_blocks(void **state)
 			"ID     rsv_01kb7aaaaaaaaa…\n"
 			"STATE  released\n"
 			"N      16\n"
-			"NOTE   DevicesHeld: pod t…\n");
+			"NOTE   DevicesHeld: pod\n"
+			"       train/worker-3\n"
+			"       holds 2 GPUs\n");
+}
+
+/* A word longer than the line is broken where the line ends. */
+static void test_blocks_lose_nothing(void **state)
+{
+	static const struct table_column columns[] = {{"A", TABLE_FLEX}, {"B", 0}};
+	CLEANUP(table) struct table table;
+
+	(void)state;
+	table_init(&table, columns, 2);
+	table_cell(&table, "gpu/1eb2b987-75ef-4a5d-aff6-229b29039109/s0");
+	table_cell(&table, "größer als acht Zeichen");
+	assert_rendered(&table, 23, false,
+			"A  gpu/1eb2b987-75ef-4a\n"
+			"   5d-aff6-229b29039109\n"
+			"   /s0\n"
+			"B  größer als acht\n"
+			"   Zeichen\n");
 }
 
 static void test_a_sparse_column_shows_when_it_says_something(void **state)
@@ -144,7 +164,10 @@ static void test_foreign_text_cannot_move_the_cursor(void **state)
 		{"\x7f", "?"},
 		{"\xc2\x9b"
 		 "31m",
-		 "??31m"},
+		 "?31m"},
+		{"a\u202eb\u2066c\u200f", "a?b?c?"}, /* what turns the writing's direction */
+		{"a\u200bb\u2028c\ufeff", "a?b?c?"},
+		{"\xe0\x80\x8a", "???"}, /* overlong */
 		{"\xff\xfe", "??"},
 		{"\xe2\x82", "??"},
 		{"gr\xc3\xb6\xc3\x9f"
@@ -160,6 +183,9 @@ static void test_foreign_text_cannot_move_the_cursor(void **state)
 		assert_string_equal(text, cases[i].shown);
 		free(text);
 	}
+	char lines[] = "a\nb\033\u202e\n";
+	table_sanitize_lines(lines);
+	assert_string_equal(lines, "a\nb??\n");
 }
 
 int main(void)
@@ -169,6 +195,7 @@ int main(void)
 		cmocka_unit_test(test_wide_shows_all_columns_uncut),
 		cmocka_unit_test(test_fits_the_terminal),
 		cmocka_unit_test(test_a_narrow_terminal_shows_blocks),
+		cmocka_unit_test(test_blocks_lose_nothing),
 		cmocka_unit_test(test_a_sparse_column_shows_when_it_says_something),
 		cmocka_unit_test(test_ids_stay_distinct_when_cut),
 		cmocka_unit_test(test_flexible_text_is_cut_with_a_mark),

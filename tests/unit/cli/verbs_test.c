@@ -162,6 +162,17 @@ static void test_tenants_sites_pools(void **state)
 		 {NULL},
 		 .out = "name: frankfurt → fra1",
 		 .status = 6},
+		{"sites update " SITE " --name fra1 --dry-run",
+		 {OK(ITEM(SITE, ",\"name\":\"frankfurt\"")),
+		  REFUSED(409, "CONFLICT", "there is one of that name")},
+		 {"GET /v1/sites/" SITE " ", "PATCH /v1/sites/" SITE "?dryRun=true "},
+		 .err = "there is one of that name",
+		 .status = 3},
+		{"sites archive " SITE " --dry-run",
+		 {OK(LIST("")), REFUSED(409, "INVALID_STATE", "pool 'h100' is active there")},
+		 {"POST /v1/sites/" SITE "/archive?dryRun=true "},
+		 .err = "pool 'h100' is active there",
+		 .status = 3},
 		{"sites archive " SITE " --yes",
 		 {OK(LIST("")), REFUSED(409, "INVALID_STATE", "pool 'h100' is active there")},
 		 {"POST /v1/sites/" SITE "/archive "},
@@ -199,6 +210,19 @@ static void test_nodes(void **state)
 		 {OK(ITEM(NODE, ",\"labels\":{\"rack\":\"r1\"}"))},
 		 {NULL},
 		 .out = "nothing would change"},
+		{"nodes spot " NODE,
+		 {OK(ITEM(NODE, ",\"state\":\"ready\",\"spot\":true"))},
+		 {"PATCH /v1/nodes/" NODE " ", "{\"spot\":true}"},
+		 .out = "ready"},
+		{"nodes spot " NODE " --off --dry-run --exit-code",
+		 {OK(ITEM(NODE, ",\"spot\":false"))},
+		 {NULL},
+		 .out = "nothing would change"},
+		{"nodes retire " NODE " --yes",
+		 {OK(ITEM(NODE, "")), REFUSED(409, "INVALID_STATE", "has 1 allocations")},
+		 {"POST /v1/nodes/" NODE "/retire "},
+		 .err = "or say --lost",
+		 .status = 3},
 		{"nodes drain " NODE,
 		 {OK(ITEM(NODE, ",\"state\":\"draining\""))},
 		 {"POST /v1/nodes/" NODE "/drain "},
@@ -343,6 +367,14 @@ static void test_quotas_usage_audit(void **state)
 static void test_reservations(void **state)
 {
 	static const struct row rows[] = {
+		{"reserve --gpus 8 --for 8h --kubernetes --tenant " TENANT " --pool " POOL,
+		 {OK(ITEM(RSV,
+			  ",\"state\":\"pending\",\"tenantId\":\"" TENANT
+			  "\",\"duration\":\"8h\",\"reasons\":[{\"reason\":\"DevicesBusy\"}]")),
+		  OK("{\"fits\":false,\"firstFitAt\":\"2099-11-30T02:00:00.000Z\"}"), OK(LIST(""))},
+		 {"POST /v1/reservations ", "POST /v1/capacity/preview ",
+		  "{\"tenantId\":\"" TENANT "\",\"duration\":\"8h\"}"},
+		 .out = " (2099-11-30 02:00 UTC)\n"},
 		{"reserve --gpus 8 --for 8h --kubernetes --nodes 2 --same rack --spot "
 		 "--tenant " TENANT " --pool " POOL " --idempotency-key k1 -o name",
 		 {OK(ITEM(RSV, ",\"state\":\"pending\""))},
@@ -374,6 +406,24 @@ static void test_reservations(void **state)
 		  OK(ITEM(RSV, ",\"state\":\"pending\"")), OK(LIST(""))},
 		 {"{\"duration\":\"6h30m\"}"},
 		 .out = NULL},
+		{"reservations",
+		 {OK(LIST(""))},
+		 {"GET /v1/reservations?live=true&limit="},
+		 .err = "no reservations now"},
+		{"reservations --pool " POOL " --tenant " TENANT,
+		 {OK(LIST(""))},
+		 {"GET /v1/reservations?live=true&poolId=" POOL "&tenantId=" TENANT "&limit="},
+		 .out = NULL},
+		{"reservations --all",
+		 {OK(LIST(""))},
+		 {"GET /v1/reservations?limit="},
+		 .err = "no reservations yet"},
+		{"reservations --state-is denied --from 2026-11-29T00:00:00Z --to "
+		 "2026-11-30T00:00:00Z",
+		 {OK(LIST(""))},
+		 {"GET "
+		  "/v1/reservations?state=denied&from=2026-11-29T00%3A00%3A00.000Z&to=2026-11-30T"},
+		 .err = "no reservations of this kind"},
 		{"reservations move " RSV " --start 2026-12-01T00:00:00Z",
 		 {OK(ITEM(RSV, ",\"state\":\"pending\"")), OK(LIST(""))},
 		 {"PATCH /v1/reservations/" RSV " ", "{\"startAt\":\"2026-12-01T00:00:00.000Z\"}"},
@@ -421,6 +471,18 @@ static void test_denied_bookings(void **state)
 		     "\"3 at most\"}]") "]}")};
 	run_line(state, "reservations", "", list, 1, &outcome);
 	check_has("reservations", "stdout", outcome.out, "3 at most (Q)");
+	/* Several quotas don't say the same sentence. */
+	const struct fake_answer quotas[] = {OK("{\"items\":[" ITEM(
+		RSV, ",\"state\":\"denied\",\"reasons\":["
+		     "{\"reason\":\"Q\",\"quotaId\":\"quo_a\",\"message\":\"3 at most\"},"
+		     "{\"reason\":\"Q\",\"quotaId\":\"quo_b\",\"message\":\"2 at most\",\"unit\":"
+		     "\"devices\",\"used\":1,\"limit\":2},"
+		     "{\"reason\":\"Q\",\"quotaId\":\"quo_c\",\"message\":\"9 h at most\",\"unit\":"
+		     "\"gpuSeconds\",\"used\":1800,\"limit\":32400}]") "]}")};
+	run_line(state, "reservations", "", quotas, 1, &outcome);
+	check_has("reservations", "stdout", outcome.out,
+		  "3 at most (Q) · over 'quo_b' too: 1 of 2 devices · over 'quo_c' too: 0.50 of 9 "
+		  "GPU-hours");
 }
 
 /* A page and a table that a person reads. */
@@ -451,21 +513,45 @@ static void test_reading_reservations(void **state)
 	check_rows(state, rows, ARRAY_SIZE(rows));
 }
 
-#define EVENT(seq) "{\"seq\":" seq ",\"subject\":\"" RSV "\"}"
+#define EVENT_SAYS(data) "{\"seq\":2,\"data\":{" data "}}"
+#define EVENT(seq)       "{\"seq\":" seq ",\"subject\":\"" RSV "\"}"
 
 static void test_events(void **state)
 {
 	static const struct row rows[] = {
-		/* Two there are: the last is found, and as many before it as are wanted. */
+		/* Numbers have gaps: the look back is doubled until there are enough. */
 		{"events --limit 2 -o json",
-		 {OK(LIST(EVENT("2"))), OK(LIST("")), OK(LIST(EVENT("2"))),
-		  OK(LIST(EVENT("1") "," EVENT("2")))},
-		 {"after=1&limit=1 ", "after=2&limit=1 ", "after=0&limit=1000 "},
-		 .out = "\"seq\": 1"},
+		 {OK("{\"items\":[],\"next\":9,\"last\":9}"), OK(LIST(EVENT("9"))),
+		  OK(LIST(EVENT("6") "," EVENT("9")))},
+		 {"after=0&limit=1 ", "after=7&limit=1000 ", "after=5&limit=1000 "},
+		 .out = "\"seq\": 6"},
 		{"events",
-		 {OK(LIST(""))},
-		 {"after=1&limit=1 ", "after=0&limit=1 "},
+		 {OK("{\"items\":[],\"next\":0,\"last\":0}")},
+		 {"after=0&limit=1 ", "after=0&limit=1000 "},
 		 .err = "note: no events"},
+		{"events --after 1",
+		 {OK(LIST(EVENT_SAYS("\"state\":\"released\",\"devicesHeld\":true")))},
+		 .out = "released, pods still hold devices"},
+		{"events --after 1",
+		 {OK(LIST(EVENT_SAYS("\"action\":\"compute:pools:patch\"")))},
+		 .out = "  patch\n"},
+		{"events --after 1",
+		 {OK(LIST(EVENT_SAYS(
+			 "\"type\":\"A\",\"status\":true,\"reason\":\"R\",\"message\":\"m\"")))},
+		 .out = "  A: m\n"},
+		{"events --after 1",
+		 {OK(LIST(EVENT_SAYS("\"type\":\"A\",\"status\":false,\"reason\":\"R\"")))},
+		 .out = "  A is over\n"},
+		{"events --after 1",
+		 {OK(LIST(EVENT_SAYS("\"new\":1,\"b\":\"c\"")))},
+		 .out = "  new=1, b=c\n"},
+		/* What comes is shown until the key opens no more. */
+		{"events --follow --after 7",
+		 {OK("id: 8\ndata: " EVENT("8") "\n\n"), REFUSED(401, "UNAUTHENTICATED", "no")},
+		 {"Last-Event-ID: 7", "Last-Event-ID: 8"},
+		 .out = "8  ",
+		 .err = "error: no",
+		 .status = 5},
 		{"events --after 7 --limit 3",
 		 {OK(LIST(EVENT("8")))},
 		 {"after=7&limit=3 "},
@@ -493,7 +579,10 @@ static void test_pki(void **state)
 static void test_exit_statuses(void **state)
 {
 	static const struct row rows[] = {
-		{"whoami", {OK("{\"keyId\":\"" KEY "\"}")}, {"GET /v1/whoami "}, .out = KEY},
+		{"whoami",
+		 {OK("{\"keyId\":\"" KEY "\",\"keyName\":\"ana\",\"role\":\"user\"}")},
+		 {"GET /v1/whoami "},
+		 .out = "key   ana (" KEY ")\nrole  user\n"},
 		{"whoami", {REFUSED(500, "INTERNAL", "x")}, {NULL}, .status = 1},
 		{"whoami", {REFUSED(400, "INVALID_INPUT", "x")}, {NULL}, .status = 2},
 		{"whoami extra",

@@ -55,6 +55,8 @@ static void test_times_for_people(void **state)
 	(void)state;
 	when_format_exact(text, NOW);
 	assert_string_equal(text, "2026-11-29 23:33 UTC");
+	when_format_second(text, NOW);
+	assert_string_equal(text, "2026-11-29 23:33:20 UTC");
 	when_format_relative(text, (struct wall){NOW.ms + 8 * 3600000 - 1000}, NOW);
 	assert_string_equal(text, "in 7 h 59 min");
 	when_format_relative(text, (struct wall){NOW.ms - 360000}, NOW);

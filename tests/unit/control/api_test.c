@@ -535,25 +535,179 @@ static void test_events_come_after_what_was_read(void **state)
 	struct world *world = *state;
 	struct control_call call = {.principal = &world->operator, .after = "0", .limit = "1"};
 	char after[32];
+	int64_t last;
 	json_t *answer;
 	struct error error;
 
-	world_reserve(world, 1);
-	world_reserve(world, 1);
 	expect_ok(world_ask(world, control_event_list, &call, &answer, &error), &error);
 	assert_int_equal(world_int(answer, "items.0.seq"), 1);
+	assert_false(world_has(answer, "items.1"));
+	last = world_int(answer, "last");
+	json_decref(answer);
+	world_reserve(world, 1);
+	world_reserve(world, 1);
+	/* Whoever wants the newest alone begins there. */
+	snprintf(after, sizeof after, "%lld", (long long)last);
+	call.after = after;
+	expect_ok(world_ask(world, control_event_list, &call, &answer, &error), &error);
+	assert_int_equal(world_int(answer, "items.0.seq"), last + 1);
+	assert_int_equal(world_int(answer, "next"), last + 1);
+	assert_int_equal(world_int(answer, "last"), last + 2);
 	assert_string_equal(world_text(answer, "items.0.type"), "reservation.state.changed");
 	assert_string_equal(world_text(answer, "items.0.data.state"), "pending");
 	assert_false(world_has(answer, "items.1"));
-	snprintf(after, sizeof after, "%lld", (long long)world_int(answer, "items.0.seq"));
 	json_decref(answer);
-	call.after = after;
+	snprintf(after, sizeof after, "%lld", (long long)last + 1);
 	expect_ok(world_ask(world, control_event_list, &call, &answer, &error), &error);
-	assert_int_equal(world_int(answer, "items.0.seq"), 2);
+	assert_int_equal(world_int(answer, "items.0.seq"), last + 2);
 	json_decref(answer);
 	call.after = "-1";
 	expect_error(world_ask(world, control_event_list, &call, &answer, &error), &error,
 		     ERROR_INVALID_INPUT, "after");
+}
+
+static size_t listed(struct world *world, struct control_call call)
+{
+	json_t *answer;
+	struct error error;
+	size_t count;
+
+	call.principal = &world->operator;
+	expect_ok(world_ask(world, control_reservation_list, &call, &answer, &error), &error);
+	count = json_array_size(json_object_get(answer, "items"));
+	json_decref(answer);
+	return count;
+}
+
+static void test_reservations_are_narrowed(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	const char *over, *held, *allocation;
+	const json_t *reservation;
+	struct control_call call = {.principal = &world->operator,
+				    .from = "2027-01-15T09:00:00Z",
+				    .to = "2027-01-15T08:00:00Z"};
+	json_t *answer;
+	struct error error;
+
+	world_ready(world, &node, 2);
+	over = world_text(world_reserve(world, 1), "id");
+	world_call(world, control_reservation_release, over, NULL);
+	database_advance((int64_t)2 * 60 * 60 * 1000);
+	world_heartbeat(world, &node);
+	reservation = world_reserve(world, 1);
+	held = world_text(reservation, "id");
+	allocation = world_text(reservation, "allocations.0.id");
+	world_bind(world, &node, allocation);
+	world_call(world, control_reservation_release, held, NULL);
+	world_reserve(world, 2);
+	assert_int_equal(listed(world, (struct control_call){0}), 3);
+	/* What pods still hold isn't over, though it shows as released. */
+	assert_int_equal(listed(world, (struct control_call){.live = "true"}), 2);
+	assert_int_equal(listed(world, (struct control_call){.live = "false"}), 1);
+	assert_int_equal(listed(world, (struct control_call){.live = "true", .state = "released"}),
+			 1);
+	assert_int_equal(listed(world, (struct control_call){.tenant_id = world->tenant}), 3);
+	assert_int_equal(listed(world, (struct control_call){.tenant_id = world->operator.tenant}),
+			 0);
+	assert_int_equal(listed(world, (struct control_call){.from = "2027-01-15T09:00:00Z"}), 2);
+	assert_int_equal(listed(world, (struct control_call){.to = "2027-01-15T09:00:00Z"}), 1);
+	/* A window that ends before it begins was meant otherwise, whatever is asked. */
+	expect_error(world_ask(world, control_reservation_list, &call, &answer, &error), &error,
+		     ERROR_INVALID_INPUT, "is not after from");
+	expect_error(world_ask(world, control_audit_list, &call, &answer, &error), &error,
+		     ERROR_INVALID_INPUT, "is not after from");
+	call = (struct control_call){.principal = &world->operator, .live = "yes" };
+	expect_error(world_ask(world, control_reservation_list, &call, &answer, &error), &error,
+		     ERROR_INVALID_INPUT, "live");
+}
+
+/* A thing that was deleted makes room for another under its key.
+ * proves: POOL-27 */
+static void test_a_deleted_thing_gives_its_idempotency_key_back(void **state)
+{
+	static const char body[] =
+		"{\"tenantId\":\"%s\",\"maxDevices\":1,\"idempotencyKey\":\"q\"}";
+	struct world *world = *state;
+	const char *first = world_text(
+		world_call(world, control_quota_create, NULL, body, world->tenant), "id");
+	const char *second;
+
+	world_call(world, control_quota_delete, first, NULL);
+	second = world_text(world_call(world, control_quota_create, NULL, body, world->tenant),
+			    "id");
+	assert_string_not_equal(first, second);
+	assert_string_equal(
+		world_text(world_call(world, control_quota_create, NULL, body, world->tenant),
+			   "id"),
+		second);
+}
+
+/* What is an event of no state: a changed end, a new name. Who may not read keys hears of none. */
+static void test_each_change_is_an_event(void **state)
+{
+	struct world *world = *state;
+	struct control_principal viewer = world_principal(world, world->tenant, "viewer");
+	struct control_call call = {.principal = &viewer, .limit = "1000"};
+	const json_t *reservation = world_reserve(world, 1);
+	const char *id = world_text(reservation, "id");
+	json_t *answer, *item;
+	size_t index;
+	struct error error;
+
+	assert_int_equal(world_count_events(world, "reservation.changed", id), 0);
+	world_call(world, control_reservation_patch, id, "{\"duration\":\"2h\"}");
+	assert_int_equal(world_count_events(world, "reservation.changed", id), 1);
+	assert_int_equal(world_count_events(world, "pool.changed", world->pool), 1);
+	world_call(world, control_pool_patch, world->pool, "{\"name\":\"other\"}");
+	assert_int_equal(world_count_events(world, "pool.changed", world->pool), 2);
+	world_call(world, control_site_patch, world->site, "{\"name\":\"a\"}");
+	world_call(world, control_site_patch, world->site, "{\"name\":\"a\"}");
+	assert_int_equal(world_count_events(world, "site.changed", world->site), 2);
+	assert_int_equal(world_count_events(world, "key.changed", viewer.key), 1);
+	expect_ok(world_ask(world, control_event_list, &call, &answer, &error), &error);
+	json_array_foreach(json_object_get(answer, "items"), index, item)
+		assert_string_not_equal(world_text(item, "type"), "key.changed");
+	assert_true(json_array_size(json_object_get(answer, "items")) > 0);
+	json_decref(answer);
+}
+
+/* What is tried answers as if it were done, or is refused as it would be, and nothing is different. */
+static void test_what_is_tried_changes_nothing(void **state)
+{
+	struct world *world = *state;
+	const char *id = world_text(world_reserve(world, 1), "id");
+	json_t *shorter = json_pack("{s:s}", "duration", "2h");
+	json_t *longer = json_pack("{s:s}", "duration", "9000d");
+	struct control_call call = {
+		.principal = &world->operator, .id = id, .body = shorter, .dry_run = "true"};
+	json_t *before, *answer;
+	struct error error;
+
+	expect_ok(world_ask(world, control_reservation_get, &call, &before, &error), &error);
+	expect_ok(world_ask(world, control_reservation_patch, &call, &answer, &error), &error);
+	assert_string_equal(world_text(answer, "duration"), "2h");
+	json_decref(answer);
+	call.body = longer;
+	expect_error(world_ask(world, control_reservation_patch, &call, &answer, &error), &error,
+		     ERROR_INVALID_INPUT, "duration");
+	call.body = NULL;
+	expect_ok(world_ask(world, control_reservation_release, &call, &answer, &error), &error);
+	assert_string_equal(world_text(answer, "state"), "released");
+	json_decref(answer);
+	expect_ok(world_ask(world, control_reservation_get, &call, &answer, &error), &error);
+	assert_true(json_equal(answer, before));
+	assert_int_equal(world_count_events(world, "reservation.changed", id), 0);
+	json_decref(answer);
+	call.dry_run = "false";
+	call.body = shorter;
+	expect_ok(world_ask(world, control_reservation_patch, &call, &answer, &error), &error);
+	assert_int_equal(world_count_events(world, "reservation.changed", id), 1);
+	json_decref(answer);
+	json_decref(before);
+	json_decref(shorter);
+	json_decref(longer);
 }
 
 int main(int argc, char **argv)
@@ -577,6 +731,10 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_one_card_seen_by_two_nodes_is_booked_once),
 		WORLD_TEST(test_each_change_is_an_audit_row_and_no_refusal),
 		WORLD_TEST(test_events_come_after_what_was_read),
+		WORLD_TEST(test_each_change_is_an_event),
+		WORLD_TEST(test_reservations_are_narrowed),
+		WORLD_TEST(test_a_deleted_thing_gives_its_idempotency_key_back),
+		WORLD_TEST(test_what_is_tried_changes_nothing),
 	};
 
 	return database_main(argc, argv, tests, ARRAY_SIZE(tests));

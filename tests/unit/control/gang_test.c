@@ -1,5 +1,5 @@
 /* Gangs on real rows: whole or not at all, in the order they came. */
-#include "unit/control/world.h"
+#include "unit/control/gangs.h"
 
 #include "control/core/reservation.h"
 
@@ -11,41 +11,6 @@
 
 #define MINUTE_MS ((int64_t)60 * 1000)
 #define HOUR_MS   (60 * MINUTE_MS)
-
-static json_t *reserve_gang(struct world *world, int nodes, int gpus, const char *duration,
-			    const char *more)
-{
-	database_advance(1); /* the order in which they came */
-	return world_call(world, control_reservation_create, NULL,
-			  "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":\"gpu\","
-			  "\"count\":%d}],\"duration\":\"%s\",\"binding\":\"kubernetes\",\"gang\":{"
-			  "\"nodes\":%d%s}}",
-			  world->tenant, world->pool, gpus, duration, nodes, more);
-}
-
-static json_t *reserve_for(struct world *world, int gpus, const char *duration)
-{
-	database_advance(1);
-	return world_call(world, control_reservation_create, NULL,
-			  "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":\"gpu\","
-			  "\"count\":%d}],\"duration\":\"%s\",\"binding\":\"kubernetes\"}",
-			  world->tenant, world->pool, gpus, duration);
-}
-
-static const char *state_of(struct world *world, const json_t *reservation)
-{
-	return world_text(world_reservation(world, world_text(reservation, "id")), "state");
-}
-
-static struct world_node *node_of(struct world_node *nodes, size_t count, const char *id)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (str_equal(nodes[i].id, id))
-			return &nodes[i];
-	}
-	fail_msg("no node %s", id);
-	return NULL;
-}
 
 /* The part that counts, by index: what failed or went back stands before or is over. */
 static const json_t *part_of(const json_t *reservation, size_t index)
@@ -112,60 +77,6 @@ static void release_all(struct world *world, struct world_node *nodes, size_t co
 		world_store_spec(world, node);
 		world_released(world, node, world_text(part, "id"));
 	}
-}
-
-static bool count_bookings_body(struct store_connection *db, void *argument, struct error *error)
-{
-	CLEANUP(store_rows) struct store_rows rows = {0};
-	int64_t *count = argument;
-
-	if (!store_query(db, "SELECT count(*) FROM bookings", STORE_NO_PARAMS, &rows, error))
-		return false;
-	*count = store_get_int(&rows, 0, 0);
-	return true;
-}
-
-static int64_t count_bookings(struct world *world)
-{
-	int64_t count = 0;
-	struct error error;
-
-	expect_ok(store_run(world->control.connection, STORE_READ, count_bookings_body, &count,
-			    &error),
-		  &error);
-	return count;
-}
-
-struct label {
-	const char *node, *name, *value;
-	int64_t system;
-};
-
-static bool label_body(struct store_connection *db, void *argument, struct error *error)
-{
-	const struct label *label = argument;
-
-	return store_exec(db,
-			  "INSERT INTO node_labels (node, name, value, system) VALUES ($1, $2, $3, "
-			  "$4)",
-			  STORE_PARAMS(store_text(label->node), store_text(label->name),
-				       store_text(label->value), store_int(label->system)),
-			  error);
-}
-
-static void set_label(struct world *world, const char *node, const char *name, const char *value,
-		      bool by_system)
-{
-	struct label label = {node, name, value, by_system};
-	struct error error;
-
-	expect_ok(store_run(world->control.connection, STORE_WRITE, label_body, &label, &error),
-		  &error);
-}
-
-static void set_rack(struct world *world, const struct world_node *node, const char *rack)
-{
-	set_label(world, node->id, "bc.dev/topology.rack", rack, false);
 }
 
 /* --- two gangs on four nodes --- */
@@ -395,59 +306,6 @@ static void test_a_gang_that_is_half_bound_when_a_node_is_lost_is_placed_again(v
 	bind_all(world, nodes, 3, now);
 }
 
-/* --- spot --- */
-
-/* proves: RES-41 RES-42 */
-static void test_spot_nodes_take_spot_reservations_only(void **state)
-{
-	struct world *world = *state;
-	struct world_node node, fake;
-	json_t *waiting, *spot;
-
-	world_ready(world, &node, 8);
-	set_label(world, node.id, "bc.dev/capacity", "spot", true);
-	waiting = reserve_for(world, 1, "1h");
-	/* No node of the pool could ever take it. */
-	assert_string_equal(world_text(waiting, "state"), "denied");
-	assert_string_equal(world_text(waiting, "reasons.0.reason"), "SpotOnly");
-	spot = world_call(world, control_reservation_create, NULL,
-			  "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":\"gpu\","
-			  "\"count\":1}],\"duration\":\"1h\",\"binding\":\"kubernetes\",\"spot\":"
-			  "true}",
-			  world->tenant, world->pool);
-	assert_string_equal(world_text(spot, "state"), "placed");
-	assert_true(world_int(spot, "spot"));
-	world_bind(world, &node, world_text(spot, "allocations.0.id"));
-	world_call(world, control_node_retire, node.id, "{\"lost\":true}");
-	assert_string_equal(state_of(world, spot), "preempted");
-	/* Only the system says what a node is rented as. */
-	world_ready(world, &fake, 8);
-	set_label(world, fake.id, "bc.dev/capacity", "spot", false);
-	assert_string_equal(world_text(reserve_for(world, 1, "1h"), "state"), "placed");
-}
-
-/* proves: RES-12 */
-static void test_a_label_with_a_capability_s_name_is_no_capability(void **state)
-{
-	static const char *const none[] = {"something-else", NULL};
-	struct world *world = *state;
-	struct world_node node;
-	json_t *waiting;
-
-	world_join(world, &node);
-	world_hello(world, &node, none);
-	world_inventory(world, &node);
-	world_conditions(world, &node, NULL, 0);
-	world_refused(world, control_node_patch, node.id, ERROR_INVALID_INPUT, "bc.dev",
-		      "{\"labels\":{\"bc.dev/capability.kubernetes-binding\":\"true\"}}");
-	set_label(world, node.id, "bc.dev/capability.kubernetes-binding", "true", false);
-	set_label(world, node.id, "kubernetes-binding", "true", false);
-	waiting = reserve_for(world, 1, "1h");
-	assert_string_equal(world_text(waiting, "state"), "pending");
-	assert_string_equal(world_text(waiting, "reasons.0.reason"),
-			    "KubernetesBindingUnsupported");
-}
-
 /* --- what is over --- */
 
 static bool break_body(struct store_connection *db, void *argument, struct error *error)
@@ -482,247 +340,6 @@ static void test_nothing_goes_on_for_a_reservation_that_is_over(void **state)
 	assert_string_equal(state_of(world, gang), "failed");
 }
 
-/* --- random schedules --- */
-
-#define NODES    5
-#define GPUS     2
-#define ARRIVALS 6
-
-/* What a node has, by the answers that were given. */
-struct stay {
-	char reservation[ID_SIZE];
-	size_t node;
-	int64_t from_ms, to_ms;
-	int gpus;
-};
-
-struct member {
-	char id[ID_SIZE];
-	int nodes, gpus;
-	bool rack; /* all in one */
-	bool waits, was_first;
-	int64_t length_ms;
-	int64_t due_ms; /* of the first that waits: when it must be placed at last */
-};
-
-struct schedule {
-	struct world *world;
-	struct world_node nodes[NODES];
-	VEC(struct stay) stays;
-	VEC(struct member) members; /* in the order they came */
-};
-
-static json_t *ask(struct world *world, world_call_fn *function, const char *id, const char *text)
-{
-	json_t *body = text ? json_loads(text, 0, NULL) : NULL, *answer = NULL;
-	struct control_call call = {.principal = &world->operator, .id = id, .body = body};
-	struct error error = {0};
-
-	if (!world_ask(world, function, &call, &answer, &error))
-		fail_msg("%s: %s", text ? text : id, error.what);
-	json_decref(body);
-	return answer;
-}
-
-/* The most that is taken on a node at any time of a span. */
-static int taken(const struct schedule *schedule, size_t node, int64_t from_ms, int64_t to_ms)
-{
-	int most = 0;
-
-	for (int64_t at_ms = from_ms; at_ms < to_ms; at_ms += MINUTE_MS) {
-		int now = 0;
-
-		vec_each (&schedule->stays, const struct stay *stay)
-			now += stay->node == node && stay->from_ms <= at_ms && at_ms < stay->to_ms
-				       ? stay->gpus
-				       : 0;
-		most = now > most ? now : most;
-	}
-	return most;
-}
-
-/* Racks are nodes 0 to 2, and 3 and 4. */
-static bool fits_at(const struct schedule *schedule, const struct member *member, int64_t at_ms)
-{
-	int by_rack[2] = {0};
-
-	for (size_t i = 0; i < NODES; i++)
-		by_rack[i >= 3] +=
-			taken(schedule, i, at_ms, at_ms + member->length_ms) + member->gpus <= GPUS;
-	if (member->rack)
-		return by_rack[0] >= member->nodes || by_rack[1] >= member->nodes;
-	return by_rack[0] + by_rack[1] >= member->nodes;
-}
-
-static int64_t first_fit(const struct schedule *schedule, const struct member *member,
-			 int64_t from_ms)
-{
-	int64_t at_ms = from_ms;
-
-	while (!fits_at(schedule, member, at_ms))
-		at_ms += MINUTE_MS;
-	return at_ms;
-}
-
-static void take_parts(struct schedule *schedule, const struct member *member,
-		       const json_t *reservation, int64_t now_ms)
-{
-	const json_t *parts = json_object_get(reservation, "allocations");
-	unsigned used = 0;
-
-	assert_int_equal(json_array_size(parts), member->nodes);
-	for (size_t i = 0; i < json_array_size(parts); i++) {
-		struct world_node *node = node_of(schedule->nodes, NODES,
-						  world_text(json_array_get(parts, i), "nodeId"));
-		size_t index = (size_t)(node - schedule->nodes);
-
-		assert_false(used >> index & 1);
-		used |= 1u << index;
-		assert_true(taken(schedule, index, now_ms, now_ms + member->length_ms) +
-				    member->gpus <=
-			    GPUS);
-		*vec_push(&schedule->stays) = (struct stay){.node = index,
-							    .from_ms = now_ms,
-							    .to_ms = now_ms + member->length_ms,
-							    .gpus = member->gpus};
-	}
-	if (member->rack)
-		assert_true((used & 7) == 0 || (used & 24) == 0);
-}
-
-/* What was placed since is taken over; what waits holds nothing, and waits for a reason. */
-static void look(struct schedule *schedule)
-{
-	const struct member *first = NULL;
-	int64_t now_ms = database_time();
-
-	vec_each (&schedule->members, struct member * member) {
-		json_t *reservation;
-
-		if (!member->waits)
-			continue;
-		reservation = ask(schedule->world, control_reservation_get, member->id, NULL);
-		if (str_equal(world_text(reservation, "state"), "placed")) {
-			/* GANG-10: who passes the first that waits is gone when its time comes. */
-			if (first)
-				assert_true(now_ms + member->length_ms <= first->due_ms);
-			if (member->was_first)
-				assert_true(now_ms <= member->due_ms);
-			take_parts(schedule, member, reservation, now_ms);
-			member->waits = false;
-		} else {
-			assert_string_equal(world_text(reservation, "state"), "pending");
-			assert_int_equal(
-				json_array_size(json_object_get(reservation, "allocations")), 0);
-			if (!first && !member->was_first) {
-				member->due_ms = first_fit(schedule, member, now_ms);
-				member->was_first = true;
-			}
-			/* Nothing keeps the first one but a lack of room. */
-			if (!first)
-				assert_false(fits_at(schedule, member, now_ms));
-			first = first ? first : member;
-		}
-		json_decref(reservation);
-	}
-}
-
-static void arrive(struct schedule *schedule, struct seed *seed)
-{
-	struct member *member = vec_push(&schedule->members);
-	char text[512];
-	json_t *answer;
-
-	member->nodes = 1 + (int)seed_below(seed, 4);
-	member->rack = member->nodes <= 3 && seed_chance(seed, 40);
-	member->gpus = 1 + (int)seed_below(seed, GPUS);
-	member->length_ms = (1 + (int64_t)seed_below(seed, 9)) * MINUTE_MS;
-	member->waits = true;
-	snprintf(
-		text, sizeof text,
-		"{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":\"gpu\",\"count\":"
-		"%d}],\"duration\":\"%lldm\",\"binding\":\"kubernetes\",\"gang\":{\"nodes\":%d%s}}",
-		schedule->world->tenant, schedule->world->pool, member->gpus,
-		(long long)(member->length_ms / MINUTE_MS), member->nodes,
-		member->rack ? ",\"topology\":{\"same\":\"rack\"}" : "");
-	answer = ask(schedule->world, control_reservation_create, NULL, text);
-	str_copy(member->id, ID_SIZE, world_text(answer, "id"));
-	json_decref(answer);
-}
-
-static bool anybody_waits(const struct schedule *schedule)
-{
-	vec_each (&schedule->members, const struct member *member) {
-		if (member->waits)
-			return true;
-	}
-	return false;
-}
-
-static bool hear_body(struct store_connection *db, void *argument, struct error *error)
-{
-	(void)argument;
-	return store_exec(db, "UPDATE node_streams SET seen_ms = $1",
-			  STORE_PARAMS(store_int(store_now(db).ms)), error);
-}
-
-/* All nodes are heard of, and a pass is made. */
-static void pass_time(struct schedule *schedule, int64_t ms)
-{
-	struct error error;
-
-	database_advance(ms);
-	expect_ok(store_run(schedule->world->control.connection, STORE_WRITE, hear_body, NULL,
-			    &error),
-		  &error);
-	world_tick(schedule->world);
-}
-
-static void pass_a_minute(struct schedule *schedule)
-{
-	pass_time(schedule, MINUTE_MS);
-	look(schedule);
-}
-
-/* All stays end before the next schedule begins. */
-static void run_schedule(struct schedule *schedule, struct seed *seed)
-{
-	int arrivals = 0, minutes = 0;
-
-	while (arrivals < ARRIVALS || anybody_waits(schedule)) {
-		if (arrivals < ARRIVALS && seed_chance(seed, 60)) {
-			arrive(schedule, seed);
-			arrivals++;
-			look(schedule);
-		}
-		pass_a_minute(schedule);
-		assert_true(++minutes < ARRIVALS * 20);
-	}
-	vec_clear(&schedule->members);
-	vec_clear(&schedule->stays);
-	pass_time(schedule, 10 * MINUTE_MS);
-	assert_int_equal(count_bookings(schedule->world), 0);
-}
-
-/* proves: GANG-1 GANG-2 GANG-4 GANG-10 */
-static void test_random_schedules_keep_to_the_order_and_to_whole_gangs(void **state)
-{
-	struct schedule schedule = {.world = *state};
-	bool full = getenv("BC_TEST_FULL") && *getenv("BC_TEST_FULL");
-	int count = full ? 500 : database_is_postgres() ? 60 : 200;
-	struct seed seed;
-
-	seed_init(&seed);
-	for (size_t i = 0; i < NODES; i++) {
-		world_ready(schedule.world, &schedule.nodes[i], GPUS);
-		set_rack(schedule.world, &schedule.nodes[i], i < 3 ? "r1" : "r2");
-	}
-	for (int i = 0; i < count; i++)
-		run_schedule(&schedule, &seed);
-	vec_deinit(&schedule.members);
-	vec_deinit(&schedule.stays);
-}
-
 /* A node that failed one that came later is none the worse for the gang that waits for it.
  * proves: GANG-10 */
 static void test_what_a_later_one_was_refused_still_waits_for_the_gang(void **state)
@@ -755,6 +372,94 @@ static void test_what_a_later_one_was_refused_still_waits_for_the_gang(void **st
 	assert_string_equal(state_of(world, gang), "placed");
 }
 
+/* --- what a gang may not have --- */
+
+/* More nodes than could ever take a part; how many stand together may still change. */
+static void test_a_gang_that_is_too_large_is_denied(void **state)
+{
+	struct world *world = *state;
+	struct world_node nodes[2];
+	json_t *gang;
+
+	for (size_t i = 0; i < 2; i++)
+		world_ready(world, &nodes[i], 2);
+	reserve_for(world, 2, "1h");
+	gang = reserve_gang(world, 3, 1, "1h", "");
+	assert_string_equal(world_text(gang, "state"), "denied");
+	assert_string_equal(world_text(gang, "stateReason"), "NoNodeCould");
+	assert_string_equal(
+		world_text(json_array_get(json_object_get(gang, "reasons"), 0), "message"),
+		"the gang takes 3 nodes, and only 2 of the pool could ever take a part");
+	assert_string_equal(world_text(reserve_gang(world, 2, 2, "1h", ""), "state"), "pending");
+	assert_string_equal(
+		world_text(reserve_gang(world, 2, 1, "1h", ",\"topology\":{\"same\":\"rack\"}"),
+			   "state"),
+		"pending");
+	assert_string_equal(world_text(reserve_gang(world, 2, 3, "1h", ""), "state"), "denied");
+}
+
+/* A quota that came later is in the gang's way; the gang is in nobody's. */
+static void test_a_gang_over_its_quota_holds_up_nobody(void **state)
+{
+	struct world *world = *state;
+	struct world_node nodes[2];
+	json_t *gang, *longer;
+
+	for (size_t i = 0; i < 2; i++)
+		world_ready(world, &nodes[i], 2);
+	reserve_for(world, 2, "2h");
+	gang = reserve_gang(world, 2, 2, "1h", "");
+	longer = reserve_for(world, 1, "9h");
+	assert_string_equal(world_text(longer, "state"), "pending");
+	world_call(world, control_quota_create, NULL, "{\"tenantId\":\"%s\",\"maxDevices\":3}",
+		   world->tenant);
+	world_tick(world);
+	assert_string_equal(state_of(world, gang), "pending");
+	assert_string_equal(state_of(world, longer), "placed");
+}
+
+static void fail_first_part(struct world *world, struct world_node *nodes, size_t count,
+			    const json_t *gang)
+{
+	const json_t *part = part_of(gang, 0);
+	struct world_node *node = node_of(nodes, count, world_text(part, "nodeId"));
+
+	world_store_spec(world, node);
+	world_failed(world, node, world_text(part, "id"), "overlap");
+}
+
+static void pass_time(struct world *world, struct world_node *nodes, size_t count, int64_t ms)
+{
+	database_advance(ms);
+	for (size_t i = 0; i < count; i++)
+		world_heartbeat(world, &nodes[i]);
+}
+
+/* A part that failed doesn't take the node that a gang before it waits for.
+ * proves: GANG-9 GANG-10 */
+static void test_a_part_is_not_placed_again_before_a_gang_that_came_first(void **state)
+{
+	struct world *world = *state;
+	struct world_node nodes[4];
+	json_t *first, *later;
+
+	/* Two that the first gang needs, and two that are too small for it. */
+	for (size_t i = 0; i < 4; i++)
+		world_ready(world, &nodes[i], i < 2 ? 2 : 1);
+	first = reserve_gang(world, 2, 2, "1h", "");
+	later = reserve_gang(world, 2, 1, "9h", "");
+	fail_first_part(world, nodes, 4, first);
+	assert_string_equal(state_of(world, first), "pending");
+	assert_string_equal(state_of(world, later), "placed");
+	pass_time(world, nodes, 4, ALLOCATION_REST_MS);
+	fail_first_part(world, nodes, 4, later);
+	assert_string_equal(state_of(world, later), "pending");
+	assert_int_equal(count_bookings(world), 0);
+	pass_time(world, nodes, 4, 10 * MINUTE_MS);
+	world_tick(world);
+	assert_string_equal(state_of(world, first), "placed");
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -763,10 +468,10 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_a_part_that_fails_is_placed_again_with_the_rest),
 		WORLD_TEST(test_a_running_gang_that_loses_a_node_is_degraded_as_a_whole),
 		WORLD_TEST(test_a_gang_that_is_half_bound_when_a_node_is_lost_is_placed_again),
-		WORLD_TEST(test_spot_nodes_take_spot_reservations_only),
-		WORLD_TEST(test_a_label_with_a_capability_s_name_is_no_capability),
 		WORLD_TEST(test_nothing_goes_on_for_a_reservation_that_is_over),
-		WORLD_TEST(test_random_schedules_keep_to_the_order_and_to_whole_gangs),
+		WORLD_TEST(test_a_gang_that_is_too_large_is_denied),
+		WORLD_TEST(test_a_gang_over_its_quota_holds_up_nobody),
+		WORLD_TEST(test_a_part_is_not_placed_again_before_a_gang_that_came_first),
 		WORLD_TEST(test_what_a_later_one_was_refused_still_waits_for_the_gang),
 	};
 

@@ -7,8 +7,11 @@
 
 static json_t *make(struct world *world, const char *tenant, const char *role)
 {
+	static int number;
+
 	return world_call(world, control_key_create, NULL,
-			  "{\"tenantId\":\"%s\",\"role\":\"%s\",\"name\":\"ci\"}", tenant, role);
+			  "{\"tenantId\":\"%s\",\"role\":\"%s\",\"name\":\"ci-%d\"}", tenant, role,
+			  ++number);
 }
 
 static bool opens(struct world *world, const char *text)
@@ -64,7 +67,7 @@ static void test_records_never_show_the_secret(void **state)
 	const char *id = world_text(key, "id");
 
 	shown = world_call(world, control_key_get, id, NULL);
-	assert_string_equal(world_text(shown, "name"), "ci");
+	assert_memory_equal(world_text(shown, "name"), "ci-", 3);
 	assert_string_equal(world_text(shown, "role"), "viewer");
 	assert_false(world_has(shown, "key"));
 	assert_false(world_has(shown, "revokedAt"));
@@ -183,9 +186,47 @@ static void test_an_archived_tenant_gets_nothing_new(void **state)
 		      "{\"tenantId\":\"%s\",\"maxDevices\":1}", tenant);
 }
 
+/* proves: ADM-2 */
+static void test_a_name_is_one_key_s(void **state)
+{
+	static const char body[] = "{\"tenantId\":\"%s\",\"role\":\"user\",\"name\":\"one\"}";
+	struct world *world = *state;
+	const char *first =
+		world_text(world_call(world, control_key_create, NULL, body, world->tenant), "id");
+	const char *second = world_text(make(world, world->tenant, "user"), "id");
+
+	world_refused(world, control_key_create, NULL, ERROR_CONFLICT, first, body, world->tenant);
+	world_refused(world, control_key_patch, second, ERROR_CONFLICT, first,
+		      "{\"name\":\"one\"}");
+	world_call(world, control_key_patch, first, "{\"name\":\"one\"}");
+	/* Another tenant's name is none of theirs, and a revoked key has given its own back. */
+	world_call(world, control_key_create, NULL, body, world->operator.tenant);
+	world_call(world, control_key_revoke, first, NULL);
+	world_call(world, control_key_patch, second, "{\"name\":\"one\"}");
+}
+
+static void test_whoami_says_the_names(void **state)
+{
+	struct world *world = *state;
+	struct control_principal user = world_principal(world, world->tenant, "user");
+	struct control_call call = {.principal = &user};
+	json_t *answer;
+	struct error error;
+
+	world_call(world, control_key_patch, user.key, "{\"name\":\"ci\"}");
+	world_call(world, control_tenant_patch, world->tenant, "{\"name\":\"acme\"}");
+	expect_ok(world_ask(world, control_whoami, &call, &answer, &error), &error);
+	assert_string_equal(world_text(answer, "keyName"), "ci");
+	assert_string_equal(world_text(answer, "tenantName"), "acme");
+	assert_string_equal(world_text(answer, "role"), "user");
+	json_decref(answer);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		WORLD_TEST(test_a_name_is_one_key_s),
+		WORLD_TEST(test_whoami_says_the_names),
 		WORLD_TEST(test_a_rotated_key_has_two_secrets_for_a_while),
 		WORLD_TEST(test_records_never_show_the_secret),
 		WORLD_TEST(test_nobody_reaches_above_their_own_role),

@@ -157,6 +157,35 @@ static void test_operators_label_nodes(void **state)
 		      "{\"labels\":{\"one-more\":\"x\"}}");
 }
 
+/* Whoever runs the machine says what it is rented as; the label itself stays the system's.
+ * proves: RES-42 */
+static void test_operators_say_that_a_node_is_spot(void **state)
+{
+	static const char label[] = "bc.dev/capacity";
+	struct world *world = *state;
+	struct world_node node;
+	json_t *answer;
+
+	world_ready(world, &node, 2);
+	answer = world_call(world, control_node_patch, node.id, "{\"spot\":true}");
+	assert_string_equal(
+		json_string_value(json_object_get(json_object_get(answer, "labels"), label)),
+		"spot");
+	assert_true(world_int(answer, "spot"));
+	assert_string_equal(world_text(world_reserve(world, 1), "state"), "denied");
+	world_refused(world, control_node_patch, node.id, ERROR_INVALID_INPUT, "bc.dev",
+		      "{\"labels\":{\"bc.dev/capacity\":null}}");
+	world_refused(world, control_node_patch, node.id, ERROR_INVALID_INPUT, "spot",
+		      "{\"spot\":\"yes\"}");
+	answer = world_call(world, control_node_patch, node.id,
+			    "{\"spot\":false,\"labels\":{\"tier\":\"a\"}}");
+	assert_null(json_object_get(json_object_get(answer, "labels"), label));
+	assert_false(world_int(answer, "spot"));
+	assert_string_equal(
+		json_string_value(json_object_get(json_object_get(answer, "labels"), "tier")), "a");
+	assert_string_equal(world_text(world_reserve(world, 1), "state"), "placed");
+}
+
 static void test_draining_nodes_get_no_new_work(void **state)
 {
 	struct world *world = *state;
@@ -369,6 +398,25 @@ static void test_audit_is_narrowed_paged_and_forgotten(void **state)
 	assert_int_equal(count(audit(world, (struct control_call){.limit = "1"})), 0);
 }
 
+/* proves: ADM-4 */
+static void test_audit_tells_where_it_was_asked_from(void **state)
+{
+	struct world *world = *state;
+	json_t *rows;
+
+	world_call(world, control_site_patch, world->site, "{\"name\":\"a\"}");
+	rows = audit(world, (struct control_call){.object = world->site, .limit = "1"});
+	assert_false(world_has(rows, "items.0.address"));
+	json_decref(rows);
+	database_advance(1);
+	str_copy(world->operator.address, sizeof world->operator.address, "192.0.2.7");
+	world_call(world, control_site_patch, world->site, "{\"name\":\"b\"}");
+	rows = audit(world, (struct control_call){.object = world->site, .limit = "1"});
+	assert_string_equal(world_text(rows, "items.0.address"), "192.0.2.7");
+	assert_false(world_has(rows, "items.0.detail"));
+	json_decref(rows);
+}
+
 /* --- events --- */
 
 static int64_t first_event(struct world *world, int64_t *ret_next)
@@ -430,8 +478,8 @@ static const char *some_id(struct world *world, const char *prefix)
 	if (str_equal(prefix, "key"))
 		return world_text(world_call(world, control_key_create, NULL,
 					     "{\"tenantId\":\"%s\",\"role\":\"viewer\",\"name\":"
-					     "\"k\"}",
-					     world->tenant),
+					     "\"k%d\"}",
+					     world->tenant, number++),
 				  "id");
 	if (str_equal(prefix, "quo"))
 		return world_text(world_call(world, control_quota_create, NULL,
@@ -517,10 +565,12 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_sites_are_renamed_and_archived),
 		WORLD_TEST(test_pools_are_renamed_and_archived),
 		WORLD_TEST(test_operators_label_nodes),
+		WORLD_TEST(test_operators_say_that_a_node_is_spot),
 		WORLD_TEST(test_draining_nodes_get_no_new_work),
 		WORLD_TEST(test_audit_tells_who_changed_what),
 		WORLD_TEST(test_each_change_leaves_hashes),
 		WORLD_TEST(test_audit_is_narrowed_paged_and_forgotten),
+		WORLD_TEST(test_audit_tells_where_it_was_asked_from),
 		WORLD_TEST(test_events_are_kept_seven_days),
 		WORLD_TEST(test_bodies_are_read_as_the_document_says),
 	};

@@ -180,11 +180,12 @@ bool world_has(const json_t *json, const char *path)
 
 struct control_principal world_principal(struct world *world, const char *tenant, const char *role)
 {
+	static int number;
 	struct control_principal principal;
 	struct error error;
-	json_t *key =
-		world_call(world, control_key_create, NULL,
-			   "{\"tenantId\":\"%s\",\"role\":\"%s\",\"name\":\"k\"}", tenant, role);
+	json_t *key = world_call(world, control_key_create, NULL,
+				 "{\"tenantId\":\"%s\",\"role\":\"%s\",\"name\":\"k%d\"}", tenant,
+				 role, ++number);
 
 	expect_ok(control_authenticate(&world->control, world_text(key, "key"), &principal, &error),
 		  &error);

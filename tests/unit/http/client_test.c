@@ -186,6 +186,94 @@ static void test_bad_authority_file(void **state)
 	fake_server_destroy(server);
 }
 
+/* What isn't HTTP, or is HTTP of thirty years ago, is nobody to speak to. */
+static void test_garbage_is_no_answer(void **state UNUSED)
+{
+	static const char *const GARBAGE[] = {"hello\n", "<html>\n", "SSH-2.0-x\r\n", ""};
+
+	for (size_t i = 0; i < ARRAY_SIZE(GARBAGE); i++) {
+		const struct fake_answer raw = {.raw = GARBAGE[i]};
+		struct fake_server *server = fake_server_start(&raw, 1);
+		CLEANUP(http_answer) struct http_answer answer = {0};
+		struct error error;
+
+		expect_error(http_get(&(struct http_options){0}, fake_server_url(server), 0, 0,
+				      &answer, &error),
+			     &error, ERROR_UNAVAILABLE, "reach");
+		fake_server_destroy(server);
+	}
+}
+
+/* --- streams --- */
+
+struct taken {
+	struct buf text;
+	bool enough;
+};
+
+static bool take(void *arg, const char *data, size_t length, struct error *error)
+{
+	struct taken *taken = arg;
+
+	buf_add(&taken->text, data, length);
+	return !taken->enough || error_set(error, ERROR_INVALID_STATE, "enough");
+}
+
+static void test_a_stream_is_given_as_it_comes(void **state UNUSED)
+{
+	const struct fake_answer answers[] = {{.status = 200, .body = "data: a\n\n"},
+					      {.status = 401, .body = "no"},
+					      {.status = 200, .body = "data: b\n\n"}};
+	struct fake_server *server = fake_server_start(answers, ARRAY_SIZE(answers));
+	struct http_client *client = http_client_create(&(struct http_options){0});
+	CLEANUP(http_answer) struct http_answer answer = {0};
+	struct taken taken = {0};
+	struct http_request request = {.method = "GET",
+				       .url = fake_server_url(server),
+				       .take = take,
+				       .arg = &taken,
+				       .accept = "text/event-stream",
+				       .last_event_id = "41"};
+	struct error error;
+
+	expect_ok(http_request(client, &request, &answer, &error), &error);
+	assert_int_equal(answer.status, 200);
+	assert_int_equal(answer.body.length, 0);
+	assert_string_equal(buf_text(&taken.text), "data: a\n\n");
+	expect_ok(http_request(client, &request, &answer, &error), &error);
+	assert_int_equal(answer.status, 401);
+	assert_string_equal(buf_text(&answer.body), "no"); /* what isn't the stream is collected */
+	taken.enough = true;
+	expect_error(http_request(client, &request, &answer, &error), &error, ERROR_INVALID_STATE,
+		     "enough");
+	const char *seen = fake_server_finish(server);
+	assert_non_null(strstr(seen, "Accept: text/event-stream\r\n"));
+	assert_non_null(strstr(seen, "Last-Event-ID: 41\r\n"));
+	buf_deinit(&taken.text);
+	http_client_destroy(client);
+	fake_server_destroy(server);
+}
+
+static void test_a_stream_may_not_fall_silent(void **state UNUSED)
+{
+	const struct fake_answer slow = {.status = 200, .body = "x", .delay_ms = 1500};
+	struct fake_server *server = fake_server_start(&slow, 1);
+	struct http_client *client = http_client_create(&(struct http_options){0});
+	CLEANUP(http_answer) struct http_answer answer = {0};
+	struct taken taken = {0};
+	struct http_request request = {.method = "GET",
+				       .url = fake_server_url(server),
+				       .take = take,
+				       .arg = &taken,
+				       .timeout_ms = 500};
+	struct error error;
+
+	expect_error(http_request(client, &request, &answer, &error), &error, ERROR_UNAVAILABLE,
+		     "fell silent");
+	http_client_destroy(client);
+	fake_server_destroy(server);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -196,6 +284,9 @@ int main(void)
 		cmocka_unit_test(test_unreachable),
 		cmocka_unit_test(test_addresses_refused),
 		cmocka_unit_test(test_bad_authority_file),
+		cmocka_unit_test(test_garbage_is_no_answer),
+		cmocka_unit_test(test_a_stream_is_given_as_it_comes),
+		cmocka_unit_test(test_a_stream_may_not_fall_silent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,6 +51,10 @@ static void answer(struct fake_server *server, int fd)
 	if (server->next + 1 < server->count)
 		server->next++;
 	usleep((useconds_t)say->delay_ms * 1000);
+	if (say->raw) {
+		(void)!send(fd, say->raw, strlen(say->raw), MSG_NOSIGNAL);
+		return;
+	}
 	buf_printf(&out, "HTTP/1.1 %d Said\r\nConnection: close\r\nContent-Length: %zu\r\n%s\r\n",
 		   say->status, strlen(say->body), say->headers ? say->headers : "");
 	if (!say->cut)

@@ -11,8 +11,9 @@ struct fake_answer {
 	int status;
 	const char *headers; /* whole lines with "\r\n", or NULL */
 	const char *body;
-	int delay_ms; /* before the first byte */
-	bool cut;     /* close after the headers */
+	int delay_ms;    /* before the first byte */
+	bool cut;        /* close after the headers */
+	const char *raw; /* instead of all that: these bytes */
 };
 
 struct fake_server;

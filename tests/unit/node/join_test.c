@@ -272,7 +272,7 @@ static void test_token_files_that_are_refused(void **state)
 	for (mode_t mode = 1; mode < 0100; mode <<= 1) {
 		assert_int_equal(chmod(world->token, 0600 | mode), 0);
 		if (mode & 077)
-			expect_join(world, JOIN_TOKEN_FILE, "others can read");
+			expect_join(world, JOIN_TOKEN_FILE, "others may read");
 	}
 	assert_int_equal(chmod(world->token, 0600), 0);
 	/* a link, as in a Secret volume, is followed */
@@ -286,7 +286,7 @@ static void test_token_files_that_are_refused(void **state)
 	expect_ok(durable_replace(world->token, "\n", 1, 0600, &error), &error);
 	expect_join(world, JOIN_TOKEN_FILE, "holds none");
 	str_copy(world->token, sizeof world->token, "/dev/null");
-	expect_join(world, JOIN_TOKEN_FILE, "not a regular file");
+	expect_join(world, JOIN_TOKEN_FILE, "not a file but");
 	str_copy(world->token, sizeof world->token, "/nonexistent/token");
 	expect_join(world, JOIN_TOKEN_FILE, "/nonexistent/token");
 }

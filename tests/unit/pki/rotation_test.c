@@ -1,6 +1,7 @@
 #include "pki/rotation.h"
 
 #include "lib/folder.h"
+#include "sys/durable.h"
 
 #include <sys/stat.h>
 
@@ -148,6 +149,56 @@ static void test_a_broken_next_is_told(void **state)
 	assert_true(exists("serving-ca.pem"));
 }
 
+/* Whatever became of the next keys; the current ones are as they were.
+ * proves: JOIN-37 */
+static void test_a_change_can_be_cancelled(void **state)
+{
+	struct pki_folder folder = {0};
+	struct pki_pin_texts before = {0}, after = {0};
+	char file[600];
+	struct error error;
+
+	(void)state;
+	load(&folder);
+	pki_folder_pin_texts(&folder, &before);
+	expect_error(pki_rotate_cancel(path, now, &error), &error, ERROR_INVALID_STATE,
+		     "no change of keys is under way");
+	expect_ok(pki_rotate_begin(path, false, now, &error), &error);
+	snprintf(file, sizeof file, "%s/next/serving-ca.pem", path);
+	assert_int_equal(remove(file), 0);
+	expect_ok(pki_rotate_cancel(path, now, &error), &error);
+	assert_false(exists(PKI_NEXT));
+	load(&folder);
+	assert_int_equal(pki_folder_stage(&folder, now), PKI_STEADY);
+	pki_folder_pin_texts(&folder, &after);
+	assert_memory_equal(&before, &after, sizeof before);
+	expect_ok(pki_rotate_begin(path, false, now, &error), &error);
+	pki_folder_deinit(&folder);
+}
+
+/* What somebody is at stays; what a kill left of it doesn't. */
+static void test_what_was_left_is_removed(void **state)
+{
+	char beside[600], inside[600];
+	struct durable_lock *lock;
+	struct error error;
+
+	(void)state;
+	snprintf(beside, sizeof beside, "%s.new_01jd4z5x9f0123456789abcdef", path);
+	snprintf(inside, sizeof inside, "%s/new_01jd4z5x9f0123456789abcdef", path);
+	expect_ok(pki_folder_init(beside, now, &error), &error);
+	expect_ok(pki_rotate_begin(beside, false, now, &error), &error);
+	expect_ok(pki_folder_init(inside, now, &error), &error);
+	expect_ok(durable_lock_folder(beside, &lock, &error), &error);
+	pki_folder_tidy(path, now);
+	assert_true(durable_absent(inside));
+	assert_false(durable_absent(beside));
+	durable_lock_destroy(lock);
+	pki_folder_tidy(path, now);
+	assert_true(durable_absent(beside));
+	assert_true(exists("node-ca.key"));
+}
+
 static void test_a_certificate_is_due_in_its_last_third(void **state)
 {
 	const struct wall begin = {0}, end = {300 * DAY_MS};
@@ -164,6 +215,8 @@ int main(void)
 		PKI_TEST(test_pins_go_from_one_to_two_to_the_other),
 		PKI_TEST(test_nodes_of_before_are_let_in),
 		PKI_TEST(test_a_broken_next_is_told),
+		PKI_TEST(test_a_change_can_be_cancelled),
+		PKI_TEST(test_what_was_left_is_removed),
 		cmocka_unit_test(test_a_certificate_is_due_in_its_last_third),
 	};
 

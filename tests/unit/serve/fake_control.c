@@ -344,6 +344,9 @@ bool control_event_end(struct control *control, int64_t *ret_end, struct error *
 
 bool control_ping(struct control *control, struct error *error)
 {
+	const struct timespec takes = {.tv_sec = fake.ping_takes_ms / 1000};
+
+	nanosleep(&takes, NULL);
 	(void)control;
 	return answer(fake.ping_code, "the database does not answer", error);
 }

@@ -23,6 +23,7 @@ struct fake {
 	int64_t event_end;   /* the last event there is */
 	bool look_again;
 	bool other_leads; /* another replica does */
+	int64_t ping_takes_ms;
 	enum control_trust trust;
 	char machine_key[64];
 	enum error_code join_code;

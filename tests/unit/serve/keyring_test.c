@@ -25,9 +25,11 @@ static int64_t boot_us(void)
 	return (int64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
 }
 
+static int64_t ahead_ms;
+
 struct mono clock_mono(void)
 {
-	return (struct mono){boot_us() / 1000};
+	return (struct mono){boot_us() / 1000 + ahead_ms};
 }
 
 int64_t clock_us(void)
@@ -158,6 +160,29 @@ static void test_the_node_ca_before_ends_by_itself(void **state)
 	assert_int_equal(changes, 1);
 }
 
+/* Jobs may still look at what was read before; once none can, it goes. */
+static void test_what_was_read_before_is_forgotten(void **state UNUSED)
+{
+	struct error error;
+	size_t kept;
+
+	settle();
+	expect_ok(pki_rotate_begin(path, false, now, &error), &error);
+	run();
+	expect_ok(pki_rotate_cancel(path, now, &error), &error);
+	run();
+	assert_int_equal(pki_folder_stage(keyring_pki(keyring), now), PKI_STEADY);
+	kept = keyring_kept(keyring);
+	assert_true(kept >= 3);
+	ahead_ms += KEYRING_KEEP_MS - KEYRING_LOOK_MS * 10;
+	run();
+	assert_int_equal(keyring_kept(keyring), kept);
+	ahead_ms += KEYRING_LOOK_MS * 20;
+	run();
+	assert_int_equal(keyring_kept(keyring), 1);
+	assert_int_equal(pki_folder_stage(keyring_pki(keyring), now), PKI_STEADY);
+}
+
 /* What can't be read leaves what was read. */
 static void test_a_broken_folder_changes_nothing(void **state)
 {
@@ -180,6 +205,7 @@ int main(void)
 		KEYRING_TEST(test_a_certificate_is_made_anew_before_its_end),
 		KEYRING_TEST(test_a_change_of_keys_is_noticed),
 		KEYRING_TEST(test_the_node_ca_before_ends_by_itself),
+		KEYRING_TEST(test_what_was_read_before_is_forgotten),
 		KEYRING_TEST(test_a_broken_folder_changes_nothing),
 	};
 

@@ -4,6 +4,7 @@
 #include "fake_control.h"
 #include "lib/test.h"
 #include "serve/events.h"
+#include "serve/proxies.h"
 #include "serve/workers.h"
 #include "store/store.h"
 #include "sys/net.h"
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #define AUTH "Authorization: Bearer " FAKE_KEY "\r\n"
@@ -456,6 +458,7 @@ static void test_guesses(void **state)
 		client_deinit(&client);
 	}
 	assert_int_equal(refused, 2); /* after two guesses: the third's two calls */
+	CHECK(world, "GET /v1/openapi.json HTTP/1.1\r\n" HOST END, "HTTP/1.1 429");
 	CHECK(world, "GET /healthz HTTP/1.1\r\n" HOST END, "200");
 }
 
@@ -483,14 +486,62 @@ static void test_addresses(void **state)
 			&(struct listener_options){.address = listener_address(world->listener)},
 			&world->router, world->workers, on_change, world, &listener, &error),
 		&error, ERROR_INTERNAL, "listen on");
-	expect_error(listener_create(world->loop,
-				     &(struct listener_options){.address = "127.0.0.1:0",
-								.certificate_pem = "x",
-								.key_pem = "y"},
-				     &world->router, world->workers, on_change, world, &listener,
-				     &error),
-		     &error, ERROR_INVALID_CONFIG, "certificate");
 	assert_null(listener);
+}
+
+/* Nobody waits for a database that doesn't answer, and the answer that comes late is nobody's.
+ * proves: ADM-10 */
+static void test_readiness_is_told_in_time(void **state)
+{
+	struct world *world = *state;
+	struct timespec began, ended;
+
+	fake.ping_takes_ms = 3000;
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	CHECK(world, "GET /readyz HTTP/1.1\r\n" HOST END, "HTTP/1.1 503", "Retry-After: 1",
+	      "the database didn't answer within 1500 ms");
+	clock_gettime(CLOCK_MONOTONIC, &ended);
+	assert_in_range(ended.tv_sec - began.tv_sec, 1, 2);
+	CHECK(world, "GET /v1/whoami HTTP/1.1\r\n" HOST AUTH END, "HTTP/1.1 200"); /* the other */
+	fake.ping_takes_ms = 0;
+	CHECK(world, "GET /readyz HTTP/1.1\r\n" HOST END, "HTTP/1.1 200");
+}
+
+/* The list's last word counts, and only when a proxy that is trusted brought it.
+ * proves: ADM-5 */
+static void test_guesses_through_a_proxy(void **state)
+{
+	struct world *world = *state;
+	struct proxies proxies = {0};
+	char text[256];
+	struct error error;
+	int refused = 0;
+
+	listener_destroy(world->listener);
+	expect_ok(proxies_add(&proxies, "127.0.0.0/8", &error), &error);
+	expect_ok(listener_create(world->loop,
+				  &(struct listener_options){.address = "127.0.0.1:0",
+							     .key_rate = {1000, 2000},
+							     .address_rate = {1, 2},
+							     .proxies = &proxies},
+				  &world->router, world->workers, on_change, world,
+				  &world->listener, &error),
+		  &error);
+	for (int i = 0; i < 8; i++) {
+		struct client client;
+
+		/* One caller that names itself anew each time, and between its guesses others. */
+		snprintf(text, sizeof text,
+			 "GET /v1/whoami HTTP/1.1\r\n" HOST "X-Forwarded-For: 198.51.100.%d\r\n"
+			 "X-Forwarded-For: 203.0.113.%d\r\nAuthorization: Bearer guess%d\r\n" END,
+			 i, i % 2 ? 100 + i : 1, i);
+		begin(&client, world, text, strlen(text));
+		refused += strstr(finish(&client), "HTTP/1.1 429") != NULL;
+		client_deinit(&client);
+	}
+	assert_int_equal(refused, 2); /* of four guesses by one */
+	/* Whoever asks through a proxy isn't on this machine. */
+	CHECK(world, "GET /metrics HTTP/1.1\r\n" HOST END, "HTTP/1.1 401");
 }
 
 int main(void)
@@ -508,7 +559,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ends_under_a_stream, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_streams_that_broke_off_make_room, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(test_readiness_is_told_in_time, set_up_threads,
+						tear_down),
 		cmocka_unit_test_setup_teardown(test_guesses, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_guesses_through_a_proxy, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_addresses, set_up, tear_down),
 	};
 

@@ -78,7 +78,7 @@ static void make_postgres(void)
 		fail_msg("%s", PQerrorMessage(admin));
 	run_sql(admin, "CREATE TABLE test_clock (ms BIGINT NOT NULL);"
 		       "INSERT INTO test_clock VALUES (0);"
-		       "CREATE FUNCTION public.transaction_timestamp() RETURNS timestamptz "
+		       "CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz "
 		       "LANGUAGE sql STABLE AS 'SELECT pg_catalog.to_timestamp(ms / 1000.0) "
 		       "FROM public.test_clock'");
 }

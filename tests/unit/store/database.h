@@ -1,7 +1,7 @@
 /*
  * database: a fresh database for a test, on the driver that the binary was asked for, and the
  * test's own time on both: SQLite reads sys/clock, which this replaces at link time; in PostgreSQL
- * a function of the test's database stands before the server's transaction_timestamp().
+ * a function of the test's database stands before the server's clock_timestamp().
  */
 #pragma once
 

@@ -2,6 +2,7 @@
  * socket of the test: it answers as far as a test wants, then says nothing. */
 #include "lib/test.h"
 #include "store/driver.h"
+#include "sys/clock.h"
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -217,6 +218,35 @@ static void test_a_silent_server_is_given_up(void **state)
 	pthread_join(server.thread, NULL);
 }
 
+/* However long it may be silent otherwise. Once it is late nothing begins at all. */
+static void test_a_deadline_ends_the_silence(void **state)
+{
+	struct server server = {.answers = 1};
+	struct store_counters counters[2] = {0};
+	struct store store = {.driver = &store_postgres, .silence_ms = 75000, .counters = counters};
+	struct store_connection *connection;
+	int64_t began;
+	struct error error;
+
+	(void)state;
+	start(&server, "");
+	run(&server);
+	store.url = server.conninfo;
+	expect_ok(store_connect(&store, &connection, &error), &error);
+	began = now_ms();
+	store_set_deadline(connection, mono_after(clock_mono(), 600));
+	expect_error(store_run(connection, STORE_READ, never_reached, NULL, &error), &error,
+		     ERROR_UNAVAILABLE, "said nothing for 1 s");
+	assert_in_range(now_ms() - began, 500, 3000);
+	expect_error(store_run(connection, STORE_READ, never_reached, NULL, &error), &error,
+		     ERROR_UNAVAILABLE, "waited for too long");
+	store_set_deadline(connection, (struct mono){0});
+	expect_error(store_run(connection, STORE_READ, never_reached, NULL, &error), &error,
+		     ERROR_UNAVAILABLE, "connect to the database");
+	store_disconnect(connection);
+	pthread_join(server.thread, NULL);
+}
+
 static void *hurry_in_thread(void *argument)
 {
 	const struct timespec while_it_waits = {.tv_nsec = 300000000};
@@ -272,6 +302,7 @@ int main(void)
 		cmocka_unit_test(test_the_conninfo_knows_better),
 		cmocka_unit_test(test_connecting_ends),
 		cmocka_unit_test(test_a_silent_server_is_given_up),
+		cmocka_unit_test(test_a_deadline_ends_the_silence),
 		cmocka_unit_test(test_who_stops_waits_for_no_silent_server),
 		cmocka_unit_test(test_a_silence_is_named),
 	};

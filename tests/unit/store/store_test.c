@@ -258,6 +258,70 @@ static void test_time_is_the_transactions(void **state)
 	close_database(&opened);
 }
 
+struct waiter {
+	struct store_connection *connection;
+	int64_t seen;
+};
+
+static void *write_in_thread(void *argument)
+{
+	struct waiter *waiter = argument;
+	struct error error;
+
+	expect_ok(store_run(waiter->connection, STORE_WRITE, time_body, &waiter->seen, &error),
+		  &error);
+	return NULL;
+}
+
+struct first_writer {
+	struct waiter waiter;
+	pthread_t thread;
+	int64_t ended_ms; /* by the server's clock */
+};
+
+/* Has the writers' lock while the other one begins. */
+static bool first_writer_body(struct store_connection *connection, void *argument,
+			      struct error *error)
+{
+	const struct timespec while_it_waits = {.tv_nsec = 200000000};
+	CLEANUP(store_rows) struct store_rows rows = {0};
+	struct first_writer *first = argument;
+
+	assert_int_equal(pthread_create(&first->thread, NULL, write_in_thread, &first->waiter), 0);
+	nanosleep(&while_it_waits, NULL);
+	if (!store_query(connection,
+			 "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+			 STORE_NO_PARAMS, &rows, error))
+		return false;
+	first->ended_ms = store_get_int(&rows, 0, 0);
+	return true;
+}
+
+/* Who waited for another writer doesn't write an older time over its newer one. The server's own
+ * clock is asked: it comes first where the schema alone is searched. */
+static void test_time_grows_from_writer_to_writer(void **state)
+{
+	struct first_writer first = {0};
+	struct store *store;
+	struct store_connection *connection;
+	char url[1200];
+	struct error error;
+
+	(void)state;
+	if (!database_is_postgres())
+		return;
+	snprintf(url, sizeof url, "%s options='-c search_path=public'", database_url());
+	expect_ok(store_open(url, &store, &error), &error);
+	expect_ok(store_connect(store, &connection, &error), &error);
+	expect_ok(store_connect(store, &first.waiter.connection, &error), &error);
+	expect_ok(store_run(connection, STORE_WRITE, first_writer_body, &first, &error), &error);
+	pthread_join(first.thread, NULL);
+	assert_true(first.waiter.seen >= first.ended_ms);
+	store_disconnect(connection);
+	store_disconnect(first.waiter.connection);
+	store_destroy(store);
+}
+
 /* --- transactions --- */
 
 static bool half_body(struct store_connection *connection, void *argument, struct error *error)
@@ -607,6 +671,7 @@ int main(int argc, char **argv)
 		DATABASE_TEST(test_memory_database_is_shared_by_connections_of_its_store_only),
 		DATABASE_TEST(test_values_come_back_as_they_went_in),
 		DATABASE_TEST(test_time_is_the_transactions),
+		DATABASE_TEST(test_time_grows_from_writer_to_writer),
 		DATABASE_TEST(test_refused_body_leaves_nothing),
 		DATABASE_TEST(test_a_full_disk_may_be_tried_again),
 		DATABASE_TEST(test_racing_transactions_lose_no_update),

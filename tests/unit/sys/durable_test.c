@@ -102,6 +102,15 @@ static void test_a_secret_that_all_may_read_is_refused(void **state)
 	assert_int_equal(chmod(path, 0644), 0);
 	expect_error(durable_read_hidden(path, 4, &content, &error), &error, ERROR_FORBIDDEN,
 		     "everybody may read");
+	expect_error(durable_read_private(path, 4, &content, &error), &error, ERROR_FORBIDDEN,
+		     "others may read");
+	assert_int_equal(chmod(path, 0640), 0);
+	expect_error(durable_read_own(path, 4, &content, &error), &error, ERROR_FORBIDDEN,
+		     "others may read");
+	assert_non_null(strstr(error.hint, "chmod 600"));
+	assert_int_equal(chmod(path, 0600), 0);
+	expect_ok(durable_read_own(path, 4, &content, &error), &error);
+	expect_ok(durable_read_private(path, 4, &content, &error), &error);
 	expect_ok(durable_read(path, 4, &content, &error), &error);
 }
 
@@ -202,6 +211,46 @@ static void test_a_lock_is_exclusive_until_it_goes(void **state)
 	expect_ok(durable_lock_take(path, &lock, &error), &error);
 	durable_lock_destroy(lock);
 	durable_lock_destroy(NULL);
+}
+
+/* Whatever the folder is called meanwhile, and until it goes. */
+static void test_a_folder_can_be_locked(void **state)
+{
+	const char *path = folder_path(state, "folder"), *moved = folder_path(state, "moved");
+	struct durable_lock *lock, *other = NULL;
+	struct error error;
+
+	expect_error(durable_lock_folder(path, &lock, &error), &error, ERROR_NOT_FOUND, "folder");
+	expect_ok(durable_make_folder(path, 0700, &error), &error);
+	expect_ok(durable_lock_folder(path, &lock, &error), &error);
+	expect_ok(durable_rename(path, moved, &error), &error);
+	expect_error(durable_lock_folder(moved, &other, &error), &error, ERROR_CONFLICT,
+		     "somebody else holds it");
+	durable_lock_destroy(lock);
+	expect_ok(durable_lock_folder(moved, &lock, &error), &error);
+	durable_lock_destroy(lock);
+}
+
+/* Temporary files of before go; one that is being written, and everybody else's, stay. */
+static void test_what_a_kill_left_is_tidied(void **state)
+{
+	const char *left = folder_path(state, ".tmp-0123456789abcdef");
+	const char *kept = folder_path(state, ".tmp-0123456789ABCDEF");
+	const char *file = folder_path(state, "file");
+	struct stat info;
+	struct wall written;
+	struct error error;
+
+	expect_ok(durable_create(left, "x", 1, 0600, &error), &error);
+	expect_ok(durable_create(kept, "x", 1, 0600, &error), &error);
+	assert_int_equal(stat(left, &info), 0);
+	written.ms = (int64_t)info.st_mtim.tv_sec * 1000;
+	durable_tidy(file, (struct wall){written.ms + DURABLE_LEFT_MS - 1});
+	assert_false(durable_absent(left));
+	durable_tidy(file, (struct wall){written.ms + DURABLE_LEFT_MS});
+	assert_true(durable_absent(left));
+	assert_false(durable_absent(kept));
+	durable_tidy(folder_path(state, "none/file"), written);
 }
 
 static void test_a_lock_ends_with_its_process(void **state)
@@ -322,6 +371,8 @@ int main(void)
 		FOLDER_TEST(test_make_folder_with_parents),
 		FOLDER_TEST(test_list_is_sorted_and_bounded),
 		FOLDER_TEST(test_a_lock_is_exclusive_until_it_goes),
+		FOLDER_TEST(test_a_folder_can_be_locked),
+		FOLDER_TEST(test_what_a_kill_left_is_tidied),
 		FOLDER_TEST(test_a_lock_ends_with_its_process),
 		FOLDER_TEST(test_a_stamp_tells_change),
 		FOLDER_TEST(test_absent_is_certain),

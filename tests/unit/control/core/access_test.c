@@ -80,6 +80,35 @@ static void test_every_role_and_every_action(void **state)
 	}
 }
 
+/* What a call changes is told by an event of its noun; reading tells nothing, and a change of state
+ * has an event of its own. */
+static void test_every_change_has_an_event(void **state)
+{
+	static const enum access_action states[] = {
+		ACCESS_NODES_RETIRE,        ACCESS_NODES_DECLARE_LOST,  ACCESS_NODES_DRAIN,
+		ACCESS_NODES_UNDRAIN,       ACCESS_RESERVATIONS_CREATE, ACCESS_RESERVATIONS_RELEASE,
+		ACCESS_RESERVATIONS_CANCEL,
+	};
+
+	(void)state;
+	for (int action = 0; action <= ACCESS_PKI_READ; action++) {
+		const char *name = access_action_name((enum access_action)action);
+		const char *event = access_action_event((enum access_action)action);
+		const char *noun = name + strlen("compute:");
+		size_t length = strcspn(noun, ":");
+		bool silent = str_equal(noun + length, ":read");
+
+		for (size_t i = 0; i < ARRAY_SIZE(states); i++)
+			silent = silent || states[i] == (enum access_action)action;
+		assert_int_equal(event == NULL, silent);
+		if (silent)
+			continue;
+		/* "pools" becomes "pool.changed". */
+		assert_memory_equal(event, noun, length - 1);
+		assert_string_equal(event + length - 1, ".changed");
+	}
+}
+
 static void test_tenants_are_walls_but_for_the_operator(void **state)
 {
 	struct control_principal principal = {.tenant = "ten_a", .role = CONTROL_ROLE_OWNER};
@@ -107,6 +136,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_role_and_every_action),
+		cmocka_unit_test(test_every_change_has_an_event),
 		cmocka_unit_test(test_tenants_are_walls_but_for_the_operator),
 		cmocka_unit_test(test_roles_have_names),
 	};

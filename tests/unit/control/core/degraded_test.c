@@ -53,6 +53,32 @@ static void test_held_devices_name_their_nodes_since_the_release(void **state)
 	json_decref(conditions);
 }
 
+/* It is no trouble that anybody knows of: Degraded is something else. */
+static void test_what_no_kubelet_confirms_is_said_so(void **state)
+{
+	struct degraded_device device = {"gpu/a", false, "XID 48", 40};
+	struct degraded_allocation allocations[] = {
+		{.node = "node_1",
+		 .bound = true,
+		 .unconfirmed = true,
+		 .unconfirmed_since_ms = 3000},
+		{.node = "node_2", .bound = true, .devices = &device, .devices_count = 1},
+		{.node = "node_3", .releasing = true, .unconfirmed = true},
+	};
+	json_t *conditions = degraded_conditions(allocations, 3);
+
+	(void)state;
+	assert_int_equal(json_array_size(conditions), 3);
+	assert_string_equal(text_at(conditions, 1, "type"), "Degraded");
+	assert_string_equal(text_at(conditions, 1, "reason"), "AtomUnhealthy");
+	assert_string_equal(text_at(conditions, 2, "type"), "Unconfirmed");
+	assert_string_equal(text_at(conditions, 2, "reason"), "PodResourcesUnavailable");
+	assert_string_equal(text_at(conditions, 2, "since"), "1970-01-01T00:00:03.000Z");
+	assert_non_null(strstr(text_at(conditions, 2, "message"), "bound on node_1"));
+	assert_null(strstr(text_at(conditions, 2, "message"), "node_3"));
+	json_decref(conditions);
+}
+
 /* proves: RES-37 RES-38 RES-47 */
 static void test_causes_come_in_their_order(void **state)
 {
@@ -110,6 +136,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_wrong_is_no_condition),
 		cmocka_unit_test(test_held_devices_name_their_nodes_since_the_release),
+		cmocka_unit_test(test_what_no_kubelet_confirms_is_said_so),
 		cmocka_unit_test(test_causes_come_in_their_order),
 	};
 

@@ -11,7 +11,7 @@ static void test_nodes_of_a_mig_instance(void **state)
 	struct error error;
 
 	(void)state;
-	expect_ok(scenario_preset("2xH100", &scenario, &error), &error);
+	expect_ok(scenario_preset("2xH100", 0, &scenario, &error), &error);
 	expect_ok(scenario_set(&scenario.gpus.items[1], "mig=3g.40gb@0", 1, &error), &error);
 	scenario_inventory(&scenario, 0, "test", &inventory);
 	atom.gpu = inventory.gpus.items[1].uuid;
@@ -38,7 +38,7 @@ static void test_nodes_without_another_host_path(void **state)
 	struct error error;
 
 	(void)state;
-	expect_ok(scenario_preset("1xA100", &scenario, &error), &error);
+	expect_ok(scenario_preset("1xA100", 0, &scenario, &error), &error);
 	memset(&scenario.nodes, 0, sizeof scenario.nodes);
 	scenario_inventory(&scenario, 0, "test", &inventory);
 	atom.gpu = inventory.gpus.items[0].uuid;

@@ -15,9 +15,9 @@ static void test_presets(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		expect_error(scenario_preset(bad[i], &scenario, &error), &error,
+		expect_error(scenario_preset(bad[i], 0, &scenario, &error), &error,
 			     ERROR_INVALID_INPUT, "is not a preset");
-	expect_ok(scenario_preset("8xH100", &scenario, &error), &error);
+	expect_ok(scenario_preset("8xH100", 0, &scenario, &error), &error);
 	scenario_inventory(&scenario, 0, "test", &inventory);
 	assert_int_equal(inventory.gpus.count, 8);
 	assert_int_equal(inventory.atoms.count, 8);
@@ -96,7 +96,7 @@ static void test_set(void **state)
 	size_t index;
 
 	(void)state;
-	expect_ok(scenario_preset("2xH100", &scenario, &error), &error);
+	expect_ok(scenario_preset("2xH100", 0, &scenario, &error), &error);
 	expect_ok(scenario_find(&scenario, "1", &index, &error), &error);
 	gpu = &scenario.gpus.items[index];
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
@@ -127,7 +127,7 @@ static void test_set_survives_the_file(void **state)
 	struct error error;
 
 	(void)state;
-	expect_ok(scenario_preset("8xH200", &scenario, &error), &error);
+	expect_ok(scenario_preset("8xH200", 0, &scenario, &error), &error);
 	expect_ok(scenario_set(&scenario.gpus.items[1], "mig=3g.71gb@0,1g.18gb@4", 3, &error),
 		  &error);
 	expect_ok(scenario_set(&scenario.gpus.items[2], "slots=4", 3, &error), &error);

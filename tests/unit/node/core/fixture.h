@@ -18,7 +18,7 @@ static inline void fixture_scenario(struct scenario *scenario)
 {
 	struct error error;
 
-	expect_ok(scenario_preset("8xH100", scenario, &error), &error);
+	expect_ok(scenario_preset("8xH100", 0, scenario, &error), &error);
 	expect_ok(scenario_set(&scenario->gpus.items[6], "mig=3g.40gb@0,1g.10gb@4", 7, &error),
 		  &error);
 	expect_ok(scenario_set(&scenario->gpus.items[7], "slots=4", 7, &error), &error);

@@ -54,8 +54,12 @@ static void test_record_comes_back(void **state)
 
 	(void)state;
 	message_init(&message, 3);
+	message.assignments[0].end_ms = 1796083200000;
+	message.assignments[1].end_ms = -1;
 	expect_ok(spec_from_message(&message.spec, &spec, &error), &error);
 	assert_int_equal(spec.assignments.count, 3);
+	assert_int_equal(spec.assignments.items[0].end_ms, 1796083200000);
+	assert_int_equal(spec.assignments.items[1].end_ms, 0);
 	assert_int_equal(spec.assignments.items[1].vcpus, 4);
 	spec_format(&spec, &text);
 	expect_ok(spec_parse(buf_text(&text), text.length, &back, &error), &error);
@@ -71,6 +75,24 @@ static void test_record_comes_back(void **state)
 	spec_deinit(&back);
 	buf_deinit(&text);
 	buf_deinit(&again);
+}
+
+/* What a bcd of before wrote has no end. */
+static void test_record_without_an_end(void **state UNUSED)
+{
+	static const char TEXT[] =
+		"{\"version\": 1, \"lineage\": \"lineage-1\", \"generation\": 7, \"gpuApi\": \"\", "
+		"\"assignments\": [{\"allocation\": \"" ALC_A "\", \"reservation\": \"" RSV_A
+		"\", \"binding\": \"kubernetes\", \"devices\": [{\"atom\": \"gpu/" UUID
+		"\", \"visibleDevice\": \"GPU-" UUID "\"}], \"vcpus\": 0, \"memoryBytes\": 0, "
+		"\"failed\": \"\", \"problem\": \"\"}]}";
+	struct spec spec = {0};
+	struct error error;
+
+	expect_ok(spec_parse(TEXT, strlen(TEXT), &spec, &error), &error);
+	assert_int_equal(spec.assignments.count, 1);
+	assert_int_equal(spec.assignments.items[0].end_ms, 0);
+	spec_deinit(&spec);
 }
 
 /* One bad assignment keeps its problem; the others live. */
@@ -217,6 +239,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_record_comes_back),
+		cmocka_unit_test(test_record_without_an_end),
 		cmocka_unit_test(test_one_bad_assignment_harms_no_other),
 		cmocka_unit_test(test_refuses_what_it_could_not_store),
 		cmocka_unit_test(test_withdrawn_comes_with_the_message),
