@@ -506,6 +506,31 @@ bool net_unix_alive(const char *path)
 	return alive;
 }
 
+bool net_unix_peer(const char *path, int32_t *ret_pid, struct error *error)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct net_unix_path opened;
+	struct ucred peer;
+	socklen_t size = sizeof peer;
+	bool known;
+	int fd;
+
+	if (!net_unix_path_open(path, &opened))
+		return error_os(error, "open the folder of '%s'", path);
+	str_copy(address.sun_path, sizeof address.sun_path, opened.short_path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	known = fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 &&
+		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
+	if (!known)
+		error_os(error, "ask who listens on '%s'", path);
+	if (fd >= 0)
+		close(fd);
+	close(opened.folder);
+	if (known)
+		*ret_pid = peer.pid;
+	return known;
+}
+
 bool net_unix_is_socket(const char *path)
 {
 	struct stat file;

@@ -45,6 +45,9 @@ void net_listener_destroy(struct net_listener *listener);
 /* Does a connect to this socket file succeed right now? Blocks only for a local connect. */
 bool net_unix_alive(const char *path);
 bool net_unix_is_socket(const char *path); /* the file's kind; links are not followed */
+/* Who listens on this socket file: its process id as this process sees it, 0 when it can't see it
+ * because it isn't in this PID namespace or one below. Blocks only for a local connect. */
+MUST_CHECK bool net_unix_peer(const char *path, int32_t *ret_pid, struct error *error);
 
 /* Takes over a connected unix stream socket. */
 struct net_conn *net_take_unix(struct loop *loop, int fd);
