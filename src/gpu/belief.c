@@ -75,7 +75,7 @@ static void read_record(struct belief_file *file, struct belief *belief)
 	struct error error = {0};
 
 	str_copy(belief->boot_id, sizeof belief->boot_id, file->belief->boot_id);
-	if ((durable_read(file->path, BELIEF_MAX_RECORD, &text, &error) &&
+	if ((durable_read_record(file->path, BELIEF_MAX_RECORD, &text, &error) &&
 	     tree_parse(text.data, text.length, BELIEF_MAX_RECORD, file->path, &tree, &error) &&
 	     (belief_read_record(belief, tree, &error) || error_wrap(&error, "%s", file->path))) ||
 	    error.code == ERROR_NOT_FOUND)

@@ -30,7 +30,7 @@ static bool read_record(const char *path, struct identity *identity, struct erro
 	json_t *gateway;
 	int32_t version = 0;
 
-	if (!durable_read(path, PKI_PEM_MAX, &text, error) ||
+	if (!durable_read_record(path, PKI_PEM_MAX, &text, error) ||
 	    !tree_parse(text.data, text.length, PKI_PEM_MAX, path, &tree, error) ||
 	    !field_int(tree, "", "version", true, 1, VERSION, &version, error) ||
 	    !field_text(tree, "", "nodeId", true, identity->node_id, sizeof identity->node_id,
@@ -50,7 +50,7 @@ static bool read_pem(const char *folder, const char *name, struct buf *ret_pem, 
 {
 	CLEANUP(free) char *path = identity_path(folder, name);
 
-	if (durable_read(path, PKI_PEM_MAX, ret_pem, error))
+	if (durable_read_record(path, PKI_PEM_MAX, ret_pem, error))
 		return true;
 	if (error->code == ERROR_NOT_FOUND) /* joined, but in part: not the same as never joined */
 		error->code = ERROR_INVALID_STATE;

@@ -177,6 +177,22 @@ bool durable_read(const char *path, size_t max_size, struct buf *ret_content, st
 	return read_file(path, max_size, PRIVACY_NONE, ret_content, error);
 }
 
+static bool is_passing(int os)
+{
+	return os == EIO || os == EMFILE || os == ENFILE || os == ENOMEM;
+}
+
+bool durable_read_record(const char *path, size_t max_size, struct buf *ret_content,
+			 struct error *error)
+{
+	for (int i = 0; i < DURABLE_TRIES; i++)
+		if (durable_read(path, max_size, ret_content, error))
+			return true;
+		else if (!is_passing(error->os))
+			return false;
+	return false;
+}
+
 bool durable_read_hidden(const char *path, size_t max_size, struct buf *ret_content,
 			 struct error *error)
 {

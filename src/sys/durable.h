@@ -22,6 +22,11 @@
  * INVALID_STATE saying what it is. `ret_content` must be empty or hold an old content. */
 MUST_CHECK bool durable_read(const char *path, size_t max_size, struct buf *ret_content,
 			     struct error *error);
+/* The same; what may be a moment's trouble (EIO, EMFILE, ENFILE, ENOMEM) is tried DURABLE_TRIES times
+ * before it is an error. For records whose loss would cost something (REL-55). */
+#define DURABLE_TRIES 3
+MUST_CHECK bool durable_read_record(const char *path, size_t max_size, struct buf *ret_content,
+				    struct error *error);
 /* The same of a secret that somebody else wrote: FORBIDDEN when everybody may read it. */
 MUST_CHECK bool durable_read_hidden(const char *path, size_t max_size, struct buf *ret_content,
 				    struct error *error);
