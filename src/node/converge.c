@@ -13,7 +13,7 @@ static void load_spec(struct node *node)
 	spec_deinit(node->spec);
 	free(TAKE(node->spec));
 	node->spec_error = (struct error){0};
-	if (durable_read(node->spec_path, SPEC_MAX_FILE, &text, &node->spec_error) &&
+	if (durable_read_record(node->spec_path, SPEC_MAX_FILE, &text, &node->spec_error) &&
 	    spec_parse(buf_text(&text), text.length, &spec, &node->spec_error)) {
 		node->spec = mem_dup(&spec, sizeof spec);
 		node->spec_error = (struct error){0};
@@ -78,7 +78,7 @@ static void load_reports(struct node *node)
 
 	reports_deinit(&node->reports);
 	node->reports = (struct reports){0};
-	if (durable_read(node->reports_path, REPORTS_MAX_FILE, &text, &error) &&
+	if (durable_read_record(node->reports_path, REPORTS_MAX_FILE, &text, &error) &&
 	    reports_parse(buf_text(&text), text.length, &node->reports, &error))
 		mark_reported(node);
 	else if (error.code != ERROR_NOT_FOUND)
@@ -426,6 +426,19 @@ static void plan_certificate(struct pass *pass)
 	pem = (struct buf){0};
 }
 
+/* Nobody has a device of a release that was lost: the claim on all GPUs ends. What is on disk is read
+ * again then. */
+static void plan_marker(struct pass *pass)
+{
+	struct node *node = pass->node;
+
+	if (!node->marker || !node->outside.over)
+		return;
+	log_info("releases.marker", "nobody outside has a GPU: they are free to be given again",
+		 NULL);
+	durable_steps_remove(&pass->steps, node->marker_path);
+}
+
 static void decide(struct pass *pass)
 {
 	struct node *node = pass->node;
@@ -449,6 +462,7 @@ static void decide(struct pass *pass)
 	plan_news(pass);
 	plan_reported(pass, &plan);
 	plan_certificate(pass);
+	plan_marker(pass);
 	if (write->reports_changed)
 		step_reports(&pass->steps, node, &write->reports);
 	/* Last: an entry goes, or counts as reported, only after what it stood for is on disk. */
@@ -461,7 +475,7 @@ void converge_step(struct node *node, struct mono now)
 {
 	struct pass pass = {.node = node, .now = now};
 
-	if (node->ticket)
+	if (node->ticket || node->misplaced)
 		return;
 	if (mono_until(now, node->write_after) > 0) {
 		node_again(node, node->write_after);

@@ -273,6 +273,12 @@ bool node_create(struct loop *loop, const struct config *config, struct identity
 	node->gpus = open_source(node);
 	log_gpus(node);
 	node->holders = holders_create(loop, config->kubelet, release_on_holders, node);
+	node->podprocesses = podprocesses_create(
+		loop, &(struct podprocesses_options){.proc = config->proc,
+						     .dev = config->dev,
+						     .kubelet = node->pod_resources_path,
+						     .fn = release_on_processes,
+						     .arg = node});
 	node->reaper = reaper_create(node);
 	node->uplink = uplink_create(loop, &(struct uplink_options){.config = config,
 								    .identity = identity,
@@ -304,6 +310,8 @@ static void free_records(struct node *node)
 	buf_deinit(&node->write.certificate);
 	offers_deinit(&node->offers);
 	holders_listing_deinit(&node->listing);
+	holders_listing_deinit(&node->coming);
+	podprocesses_answer_deinit(&node->processes);
 	vec_deinit(&node->pending);
 	vec_deinit(&node->conditions);
 	buf_deinit(&node->inventory_told);
@@ -322,6 +330,7 @@ void node_destroy(struct node *node)
 		deviceplugin_destroy(node->plugins[i]);
 	uplink_destroy(node->uplink);
 	holders_destroy(node->holders);
+	podprocesses_destroy(node->podprocesses);
 	reaper_destroy(node->reaper);
 	allocator_destroy(node->allocator);
 	source_destroy(node->gpus);

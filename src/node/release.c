@@ -3,79 +3,85 @@
 #include "node/state.h"
 #include "sys/log.h"
 
-#include <errno.h>
 #include <stdio.h>
 
-#define READ_TRIES 3
-
 /* --- the record --- */
-
-/* A moment's trouble, not damage (REL-55). */
-static bool is_passing(const struct error *error)
-{
-	return error->os == EIO || error->os == EMFILE || error->os == ENFILE ||
-	       error->os == ENOMEM;
-}
 
 static bool read_releases(const char *path, struct releases *releases, struct error *error)
 {
 	CLEANUP(buf) struct buf text = {0};
-	bool ok = false;
 
-	for (int i = 0; i < READ_TRIES && !ok; i++) {
-		ok = durable_read(path, RELEASES_MAX_FILE, &text, error);
-		if (!ok && !is_passing(error))
-			return false;
-	}
-	return ok && releases_parse(buf_text(&text), text.length, releases, error);
+	return durable_read_record(path, RELEASES_MAX_FILE, &text, error) &&
+	       releases_parse(buf_text(&text), text.length, releases, error);
 }
 
-/* Marker first, then the rename: no state in between reads as "none pending" (REL-48). */
-static void set_aside(struct node *node, const struct error *why)
+static bool write_marker(const struct node *node, const struct error *why, struct error *error)
 {
-	CLEANUP(buf) struct buf text = {0}, aside = {0};
-	int64_t seconds = clock_wall().ms / 1000;
-	struct error error = {0};
+	CLEANUP(buf) struct buf text = {0};
 
-	node->marker = true;
-	log_failure(LOG_ERROR, "releases.unreadable", why,
-		    "every GPU of this node is claimed until no pod can hold one");
-	buf_printf(&text, "%lld %s\n", (long long)seconds, why->what);
-	if (!durable_replace(node->marker_path, text.data, text.length, 0600, &error)) {
-		log_failure(LOG_ERROR, "releases.marker", &error,
-			    "the unreadable file stays where it is");
-		return;
-	}
+	buf_printf(&text, "%lld %s\n", (long long)(clock_wall().ms / 1000), why->what);
+	return durable_replace(node->marker_path, text.data, text.length, 0600, error);
+}
+
+static bool move_aside(const struct node *node, struct error *error)
+{
+	CLEANUP(buf) struct buf aside = {0};
+	int64_t seconds = clock_wall().ms / 1000;
+
 	do {
 		buf_clear(&aside);
 		buf_printf(&aside, "%s.unreadable-%lld", node->releases_path, (long long)seconds++);
 	} while (durable_stamp(buf_text(&aside)).exists);
-	if (!durable_rename(node->releases_path, buf_text(&aside), &error))
-		log_failure(LOG_ERROR, "releases.rename", &error, "it is tried at the next start");
+	return durable_rename(node->releases_path, buf_text(&aside), error);
+}
+
+/* Marker first, then the rename: no state in between reads as "none pending" (REL-48). `again`: it
+ * was tried before, and said so. */
+static void set_aside(struct node *node, const struct error *why, bool again)
+{
+	struct error error = {0};
+
+	node->marker = true;
+	node->marked = loop_now(node->loop);
+	node->misplaced = !write_marker(node, why, &error) || !move_aside(node, &error);
+	if (!again)
+		log_failure(LOG_ERROR, "releases.unreadable", why,
+			    "every GPU of this node is claimed until no pod can hold one");
+	if (!again && node->misplaced)
+		log_failure(LOG_ERROR, "releases.aside", &error,
+			    "nothing is bound or released until the file is out of the way");
+	if (again && !node->misplaced)
+		log_info("releases.aside", "the unreadable file is out of the way", NULL);
 }
 
 void release_load(struct node *node)
 {
+	bool again = node->misplaced;
 	struct error error = {0};
 
 	node->marker = !durable_absent(node->marker_path);
+	node->misplaced = false;
 	releases_deinit(&node->releases);
 	node->releases = (struct releases){0};
 	if (read_releases(node->releases_path, &node->releases, &error))
 		return;
 	if (error.code != ERROR_NOT_FOUND)
-		set_aside(node, &error);
+		set_aside(node, &error, again);
 }
 
 /* The marker may be removed by an operator; a file that couldn't be set aside is tried again. */
 void release_look(struct node *node)
 {
-	bool there = !durable_absent(node->marker_path);
+	bool before = node->marker, there = !durable_absent(node->marker_path);
 
-	if (node->marker && !there)
+	if (node->ticket) /* disk is between two states */
+		return;
+	if (node->misplaced || (node->marker && !there))
 		release_load(node);
-	else if (!node->marker && there)
-		node->marker = true;
+	else
+		node->marker = there;
+	if (node->marker && !before)
+		node->marked = loop_now(node->loop);
 }
 
 bool release_is_worker(const struct node *node)
@@ -108,28 +114,76 @@ static void follow_kubelet(struct node *node, struct mono now)
 	node->answered_how = RELEASE_ANSWER_NONE;
 }
 
+/* Whole GPUs whose holders matter: a process can't be told apart by less (REL-11). */
+static void want_gpu(struct podprocesses_gpus *gpus, struct atom_uuid gpu)
+{
+	vec_each (gpus, const struct podprocesses_gpu *one)
+		if (memcmp(one->gpu.bytes, gpu.bytes, ATOM_UUID_BYTES) == 0)
+			return;
+	if (gpus->count < INVENTORY_MAX_GPUS) /* what isn't looked at counts as held */
+		vec_push(gpus)->gpu = gpu;
+}
+
+static struct outside_live live_set(const struct node *node)
+{
+	return (struct outside_live){node->spec, &node->holds, &node->releases};
+}
+
+static void ask_processes(struct node *node)
+{
+	const struct inventory *inventory = source_inventory(node->gpus);
+	const struct outside_live live = live_set(node);
+	struct podprocesses_gpus gpus = {0};
+
+	vec_each (&node->releases.entries, const struct release_entry *entry)
+		for (size_t i = 0; !entry->reported && i < entry->devices.count; i++)
+			if (entry->devices.items[i].atom.class == ATOM_GPU)
+				want_gpu(&gpus, entry->devices.items[i].atom.gpu);
+	vec_each (&inventory->gpus, const struct inventory_gpu *gpu)
+		if (node->marker && !outside_has_gpu(&live, gpu->uuid))
+			want_gpu(&gpus, gpu->uuid);
+	podprocesses_ask(node->podprocesses, &gpus, inventory);
+	vec_deinit(&gpus);
+}
+
 void release_on_holders(void *arg, struct holders_listing *listing, const struct error *error)
 {
 	struct node *node = arg;
 	struct mono now = loop_now(node->loop);
 
 	follow_kubelet(node, now);
-	node->answered_at = node->asked_at;
-	node_wake(node);
-	if (!listing) {
-		if (node->holders_failures++ == 0)
-			node->holders_failing_since = now;
-		node->answered_how = RELEASE_ANSWER_FAILED;
-		str_copy(node->holders_error, sizeof node->holders_error, error->what);
+	if (listing) {
+		holders_listing_deinit(&node->coming);
+		node->coming = *listing;
+		*listing = (struct holders_listing){0};
+		ask_processes(node);
 		return;
 	}
+	node_wake(node);
+	node->answered_at = node->asked_at;
+	if (node->holders_failures++ == 0)
+		node->holders_failing_since = now;
+	node->answered_how = RELEASE_ANSWER_FAILED;
+	str_copy(node->holders_error, sizeof node->holders_error, error->what);
+}
+
+void release_on_processes(void *arg, struct podprocesses_answer *answer)
+{
+	struct node *node = arg;
+
+	follow_kubelet(node, loop_now(node->loop));
+	node_wake(node);
+	node->answered_at = node->asked_at;
 	node->holders_failures = 0;
 	node->answered_how = RELEASE_ANSWER_FREE;
 	node->listed = true;
 	node->listed_at = node->asked_at;
 	holders_listing_deinit(&node->listing);
-	node->listing = *listing;
-	*listing = (struct holders_listing){0};
+	node->listing = node->coming;
+	node->coming = (struct holders_listing){0};
+	podprocesses_answer_deinit(&node->processes);
+	node->processes = *answer;
+	*answer = (struct podprocesses_answer){0};
 }
 
 struct node_release *release_find(struct node *node, const char *allocation)
@@ -164,12 +218,42 @@ static void follow_entries(struct node *node, struct mono now)
 	}
 }
 
-static enum release_answer answer_for(const struct node *node, const char *allocation)
+/* What the pods' processes say of one released device. */
+static enum release_answer answer_of_gpu(const struct node *node, const struct release_entry *entry,
+					 struct atom_uuid uuid)
 {
-	if (node->answered_how == RELEASE_ANSWER_FREE &&
-	    holders_listing_holds(&node->listing, allocation))
+	const struct podprocesses_answer *answer = &node->processes;
+	const struct podprocesses_gpu *gpu = podprocesses_find_gpu(answer, uuid);
+	bool this_boot = str_equal(entry->boot_id, node->boot_id);
+
+	if (!gpu)
+		return RELEASE_ANSWER_UNSEEN; /* it was asked before this was pending */
+	if (answer->off)
+		return RELEASE_ANSWER_FREE;
+	if (answer->error.code != ERROR_NONE)
+		return RELEASE_ANSWER_UNSEEN;
+	if (podprocesses_find(answer, uuid))
+		return RELEASE_ANSWER_OPEN;
+	/* Nothing of an earlier boot is alive. */
+	if (gpu->node == PODPROCESSES_UNKNOWN && this_boot)
+		return RELEASE_ANSWER_UNSEEN;
+	return RELEASE_ANSWER_FREE;
+}
+
+static enum release_answer answer_for(const struct node *node, const struct release_entry *entry)
+{
+	enum release_answer answer = node->answered_how;
+
+	if (answer == RELEASE_ANSWER_FREE &&
+	    holders_listing_holds(&node->listing, entry->allocation))
 		return RELEASE_ANSWER_HELD;
-	return node->answered_how;
+	/* Its devices may be in the record that was lost. */
+	if (answer == RELEASE_ANSWER_FREE && entry->devices.count == 0 && node->marker)
+		return RELEASE_ANSWER_UNSEEN;
+	for (size_t i = 0; answer == RELEASE_ANSWER_FREE && i < entry->devices.count; i++)
+		if (entry->devices.items[i].atom.class == ATOM_GPU)
+			answer = answer_of_gpu(node, entry, entry->devices.items[i].atom.gpu);
+	return answer;
 }
 
 static struct mono given(const struct node *node)
@@ -193,7 +277,7 @@ static struct release_view view_of(const struct node *node, const struct release
 		.bound = holds_find(&node->holds, entry->allocation),
 		.reported = entry->reported,
 		.worker = worker,
-		.answer = answer_for(node, entry->allocation),
+		.answer = answer_for(node, entry),
 		.answered = node->answered_at,
 		.kubelet_since = node->kubelet_since,
 	};
@@ -201,7 +285,7 @@ static struct release_view view_of(const struct node *node, const struct release
 
 static void ask(struct node *node, struct mono now)
 {
-	if (holders_asking(node->holders))
+	if (holders_asking(node->holders) || podprocesses_asking(node->podprocesses))
 		return;
 	node->asked_at = now;
 	holders_ask(node->holders);
@@ -211,7 +295,7 @@ static void ask(struct node *node, struct mono now)
 static void ask_now_and_then(struct node *node, struct mono now)
 {
 	bool any = node->holds.count > 0 || node->releases.entries.count > 0 ||
-		   node->listing.holders.count > 0;
+		   node->listing.holders.count > 0 || node->marker;
 	struct mono again = mono_after(node->asked_at, any ? NODE_HOLDERS_MS : NODE_STRAYS_MS);
 
 	if (node->holds.count == 0 && node->releases.entries.count == 0)
@@ -222,6 +306,48 @@ static void ask_now_and_then(struct node *node, struct mono now)
 		node_again(node, again);
 }
 
+/* Until the marker may go: who is in the way (REL-36..41). */
+static void look_outside(struct node *node, bool worker)
+{
+	VEC(struct outside_holder) holders = {0};
+	char process[PODPROCESSES_NAME_SIZE];
+	struct outside_view view = {
+		.worker = worker,
+		.holds_known = node->holds_error.code == ERROR_NONE,
+		.inventory_unsure = !source_settled(node->gpus) || source_error(node->gpus),
+		.live = live_set(node),
+		.answer = node->answered_how,
+		.answered = node->answered_at,
+		.marked = node->marked,
+		.given = given(node),
+		.kubelet_since = node->kubelet_since,
+	};
+
+	vec_each (&node->listing.holders, const struct holder *holder)
+		*vec_push(&holders) = (struct outside_holder){holder->id, holder->name};
+	view.holders = holders.items;
+	view.holder_count = holders.count;
+	if (node->processes.error.code != ERROR_NONE)
+		view.process_error = node->processes.error.what;
+	vec_each (&source_inventory(node->gpus)->gpus, const struct inventory_gpu *gpu) {
+		const struct podprocesses_holder *found =
+			podprocesses_find(&node->processes, gpu->uuid);
+		const struct podprocesses_gpu *looked =
+			podprocesses_find_gpu(&node->processes, gpu->uuid);
+
+		if (node->processes.off || outside_has_gpu(&view.live, gpu->uuid))
+			continue;
+		if (!looked || looked->node == PODPROCESSES_UNKNOWN)
+			view.process_error = "a GPU's number can't be told";
+		if (!found)
+			continue;
+		podprocesses_name(process, found);
+		view.process = process;
+	}
+	outside_decide(&view, &node->outside);
+	vec_deinit(&holders);
+}
+
 void release_step(struct node *node, struct mono now)
 {
 	bool worker = release_is_worker(node);
@@ -230,6 +356,8 @@ void release_step(struct node *node, struct mono now)
 	follow_entries(node, now);
 	if (worker)
 		ask_now_and_then(node, now);
+	if (node->marker)
+		look_outside(node, worker);
 	if (node->holds_error.code != ERROR_NONE)
 		return; /* nothing is decided on a failed read (REL-41) */
 	for (size_t i = 0; i < node->releases.entries.count; i++) {

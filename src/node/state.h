@@ -12,10 +12,12 @@
 #include "node/core/conditions.h"
 #include "node/core/converge.h"
 #include "node/core/exporter.h"
+#include "node/core/outside.h"
 #include "node/deviceplugin.h"
 #include "node/holders.h"
 #include "node/holds.h"
 #include "node/node.h"
+#include "node/podprocesses.h"
 #include "node/reaper.h"
 #include "node/uplink.h"
 #include "sys/clock.h"
@@ -83,7 +85,10 @@ struct node {
 	struct spec *spec; /* NULL: none, or unreadable */
 	struct error spec_error;
 	struct releases releases;
-	bool marker; /* releases could not be read (REL-32) */
+	bool marker;    /* releases could not be read (REL-32) */
+	bool misplaced; /* and the file that couldn't be read is still where the next would go */
+	struct mono marked;          /* since when this process knows of it */
+	struct outside_plan outside; /* while the marker is there: who is in the way */
 	struct reports reports;
 	int64_t reports_stored; /* the highest number on disk */
 
@@ -104,12 +109,15 @@ struct node {
 	/* releases */
 	VEC(struct node_release) pending;
 	struct holders *holders;
-	struct holders_listing listing;    /* the last good one */
-	struct mono listed_at;             /* when it was asked for */
-	bool listed;                       /* there is one */
-	enum release_answer answered_how;  /* NONE, FAILED, or FREE for "see listing" */
-	struct mono asked_at, answered_at; /* the running question; the one behind the answer */
-	struct durable_stamp kubelet;      /* pod-resources' socket */
+	struct podprocesses *podprocesses;
+	struct holders_listing coming;        /* complete once the processes were looked at, too */
+	struct holders_listing listing;       /* the last good one */
+	struct podprocesses_answer processes; /* and what was found beside it */
+	struct mono listed_at;                /* when it was asked for */
+	bool listed;                          /* there is one */
+	enum release_answer answered_how;     /* NONE, FAILED, or FREE for "see listing" */
+	struct mono asked_at, answered_at;    /* the running question; the one behind the answer */
+	struct durable_stamp kubelet;         /* pod-resources' socket */
 	struct mono kubelet_since;
 	uint32_t holders_failures;
 	struct mono holders_failing_since;
@@ -140,6 +148,7 @@ bool release_is_worker(const struct node *node); /* REL-15 */
 /* Follows kubelet and pending releases, and asks the kubelet when it is time. */
 void release_step(struct node *node, struct mono now);
 void release_on_holders(void *node, struct holders_listing *listing, const struct error *error);
+void release_on_processes(void *node, struct podprocesses_answer *answer);
 struct node_release *release_find(struct node *node, const char *allocation);
 
 /* --- converge.c: one pass of deciding and recording --- */

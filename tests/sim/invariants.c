@@ -5,6 +5,7 @@
 #include "proto/message.h"
 #include "sim/programs.h"
 #include "sim/sim_fs.h"
+#include "sim/sim_processes.h"
 #include "sys/durable.h"
 #include "text/tree.h"
 
@@ -69,11 +70,17 @@ void invariants_end(void)
 	vec_deinit(&seen.said);
 }
 
+/* An id may follow the device's name. */
+static bool is_whole(const char *device)
+{
+	return device[GPU_NAME_LENGTH] == '\0' || device[GPU_NAME_LENGTH] == '@';
+}
+
 bool invariants_overlap(const char *a, const char *b)
 {
 	if (strlen(a) < GPU_NAME_LENGTH || strncmp(a, b, GPU_NAME_LENGTH) != 0)
 		return false;
-	return a[GPU_NAME_LENGTH] == '\0' || b[GPU_NAME_LENGTH] == '\0' || str_equal(a, b);
+	return is_whole(a) || is_whole(b) || str_equal(a, b);
 }
 
 static struct mention *mention_find(const struct mentions *mentions, const char *allocation)
@@ -135,6 +142,26 @@ static void holds_check(void)
 	}
 }
 
+/* A process that outlives its pod still has its GPU: nobody may hear that it is free, and nobody else
+ * may get it. proves: REL-10 REL-12 */
+static void lingering_check(void)
+{
+	vec_each (sim_processes_lingering(), const struct sim_pod_process *process) {
+		const char *allocation = strchr(process->device, '@') + 1;
+		if (is_released(allocation))
+			sim_broken("a process of pod %s has %s open after it was reported as "
+				   "released",
+				   process->pod, process->device);
+		vec_each (&seen.holds, const struct used *hold)
+			if (invariants_overlap(hold->device, process->device) &&
+			    !str_equal(hold->allocation, allocation))
+				sim_broken("%s is bound to %s while a process of pod %s has it "
+					   "open by %s",
+					   hold->device, hold->allocation, process->pod,
+					   allocation);
+	}
+}
+
 static void used_add(struct used_list *list, const char *pod, const char *id)
 {
 	struct used used = {0};
@@ -169,6 +196,7 @@ void invariants_pods(const json_t *pods)
 	}
 	pods_check();
 	holds_check();
+	lingering_check();
 }
 
 /* A spec that can't be read yet is about to be replaced, or torn by a power cut: bcd's to notice.
@@ -207,6 +235,7 @@ void invariants_holds(void)
 			hold_read(names.names[i]);
 	durable_names_deinit(&names);
 	holds_check();
+	lingering_check();
 }
 
 /* --- 2, 3 and 4: what is said --- */
@@ -221,6 +250,7 @@ static void released_check(const char *allocation, int64_t generation)
 		if (str_equal(pod->allocation, allocation))
 			sim_broken("%s is reported as released while pod %s runs on %s", allocation,
 				   pod->pod, pod->device);
+	lingering_check();
 }
 
 static void sequence_check(int64_t sequence, const uint8_t *data, size_t length)

@@ -5,6 +5,7 @@
  *      bound by one while a pod runs on it by another.
  *   2  AllocationReleased is not sent while a pod runs on a device of that allocation, and no pod
  *      runs on one afterwards.
+ *  2b  The same of a process that has a whole GPU open and outlives its pod.
  *   3  The number of a report on an allocation stands for one content, and an acknowledged number
  *      stays acknowledged, within one lineage of the database.
  *   4  A Spec's generation never falls on a live stream's sending side, within one lineage.

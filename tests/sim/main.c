@@ -59,7 +59,7 @@ static const struct option table[] = {
 };
 
 struct totals {
-	uint64_t runs, broken, crash_points, pods, bookings, deletions;
+	uint64_t runs, broken, crash_points, pods, bookings, deletions, outlived;
 	bool stop; /* at the first broken run */
 };
 
@@ -77,6 +77,7 @@ static bool run(const struct world_options *options, struct totals *totals)
 	totals->pods += result.pods;
 	totals->bookings += result.bookings;
 	totals->deletions += result.deletions;
+	totals->outlived += result.outlived;
 	if (options->verbose || !result.ok)
 		printf("seed %llu%s: %s (trace %016llx, %llu events, %llu crash points, %lld s)\n",
 		       (unsigned long long)options->seed, options->story ? " story" : "",
@@ -159,9 +160,10 @@ int main(int argc, char **argv)
 			  (uint64_t)options_number(&given, "seeds", 1), &totals);
 	}
 	printf("%llu runs, %llu broken; %llu crash points passed, %llu bookings, %llu pods ran, "
-	       "%llu were reaped\n",
+	       "%llu were reaped, %llu processes outlived theirs\n",
 	       (unsigned long long)totals.runs, (unsigned long long)totals.broken,
 	       (unsigned long long)totals.crash_points, (unsigned long long)totals.bookings,
-	       (unsigned long long)totals.pods, (unsigned long long)totals.deletions);
+	       (unsigned long long)totals.pods, (unsigned long long)totals.deletions,
+	       (unsigned long long)totals.outlived);
 	return totals.broken > 0;
 }

@@ -53,6 +53,12 @@ MUTANTS = [
     ("acted-on-before-it-is-stored", "src/node/converge.c",
      "\tnode->write.spec = spec;\n\tstep_spec(&steps, node, spec);\n",
      "\tnode->write.spec = spec;\n"),
+    ("processes-that-outlive-their-pods-not-counted", "src/node/release.c",
+     "\tif (podprocesses_find(answer, uuid))\n\t\treturn RELEASE_ANSWER_OPEN;\n", ""),
+    ("processes-that-could-not-be-looked-at-taken-as-none", "src/node/release.c",
+     "\tif (answer->error.code != ERROR_NONE)\n\t\treturn RELEASE_ANSWER_UNSEEN;\n", ""),
+    ("marker-removed-without-asking", "src/node/converge.c",
+     "\tif (!node->marker || !node->outside.over)\n", "\tif (!node->marker)\n"),
     ("billed-past-the-end", "src/control/core/metering.c",
      "int64_t stopped_ms = now_ms < end_ms ? now_ms : end_ms;", "int64_t stopped_ms = now_ms;"),
 ]

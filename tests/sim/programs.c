@@ -338,7 +338,8 @@ static void node_join(const char *token)
 static void gpus_put(void)
 {
 	CLEANUP(buf) struct buf text = {0};
-	buf_add_text(&text, "version = 1\ndriver = \"580.65.06\"\n");
+	buf_add_text(&text, "version = 1\ndriver = \"580.65.06\"\n"
+			    "nodes = { prefix = \"/dev/nvidia\", base = 0 }\n");
 	for (int i = 0; i < 4; i++)
 		buf_printf(&text,
 			   "[[gpus]]\nuuid = \"GPU-0000000%d-0000-4000-8000-000000000000\"\n"

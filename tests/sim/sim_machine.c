@@ -9,8 +9,13 @@ void machine_read(struct machine *ret_machine)
 					.memory_bytes = (int64_t)512 << 30};
 }
 
-bool machine_device(const char *path UNUSED, struct machine_device *ret_device)
+/* Of a GPU's node, "…/nvidia<n>", the number is n. */
+bool machine_device(const char *path, struct machine_device *ret_device)
 {
-	*ret_device = (struct machine_device){'c', 195, 0};
+	const char *digits = path + strlen(path);
+	while (digits > path && digits[-1] >= '0' && digits[-1] <= '9')
+		digits--;
+	uint32_t minor = *digits ? (uint32_t)strtoul(digits, NULL, 10) : 255;
+	*ret_device = (struct machine_device){'c', 195, minor};
 	return true;
 }

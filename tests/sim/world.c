@@ -8,6 +8,7 @@
 #include "sim/programs.h"
 #include "sim/sim_api.h"
 #include "sim/sim_fs.h"
+#include "sim/sim_processes.h"
 #include "sim/sim_rpc.h"
 #include "standin/standin.h"
 #include "sys/durable.h"
@@ -24,7 +25,7 @@
 static struct {
 	struct world_options options;
 	struct world_result result;
-	uint64_t ops_left, pods;
+	uint64_t ops_left, pods, outlived_before;
 	VEC(char *) reservations; /* that were granted, ended or not */
 	VEC(struct buf) specs;    /* sent to the node, the newest last */
 	bool pods_dirty, holds_dirty;
@@ -40,6 +41,7 @@ static void on_pods(void *arg UNUSED, json_t *answer)
 	const json_t *pods = json_object_get(answer, "pods");
 	if (!pods)
 		return;
+	sim_processes_pods(pods);
 	invariants_pods(pods);
 	sim_api_pods(pods);
 }
@@ -256,6 +258,14 @@ static void database_goes_back(void)
 	specs_drop();
 }
 
+/* What is pending is lost, and nobody can say what it was. proves: REL-36 */
+static void record_is_damaged(void)
+{
+	sim_trace("releasing.json is damaged");
+	sim_process_kill(&programs.bcd, SIM_KILLED);
+	sim_fs_put(NODE_DATA "/releasing.json", "{\"version\": 1, \"rel");
+}
+
 static void something_happens(void)
 {
 	static const char *const classes[] = {"gpu", "gpu", "gpu", "gpu.slot"};
@@ -285,8 +295,10 @@ static void something_happens(void)
 		sim_machine_cut(&programs.node);
 	} else if (what < 93) {
 		network_breaks();
-	} else if (what < 97) {
+	} else if (what < 96) {
 		spec_comes_late();
+	} else if (what < 97) {
+		record_is_damaged();
 	} else {
 		socket_vanishes();
 	}
@@ -573,8 +585,10 @@ static void story_goes_on(void *arg UNUSED)
 static void after_power_cut(void)
 {
 	static uint64_t boot;
-	if (boot != programs.node.boot)
+	if (boot != programs.node.boot) {
+		sim_processes_power_cut();
 		invariants_no_pods();
+	}
 	boot = programs.node.boot;
 }
 
@@ -585,6 +599,7 @@ static void world_begin(const struct world_options *options)
 	memset(&world, 0, sizeof world);
 	world.options = *options;
 	world.ops_left = options->ops;
+	world.outlived_before = sim_processes_outlived();
 	sim.crash_kind = options->crash_kind;
 	invariants_begin();
 	programs_begin();
@@ -600,6 +615,7 @@ static void world_end(void)
 	world.result.steps = sim.steps;
 	world.result.trace = sim.trace;
 	world.result.time_ms = sim.now_ms;
+	world.result.outlived = sim_processes_outlived() - world.outlived_before;
 	world.result.ok = sim.broken[0] == '\0';
 	str_copy(world.result.why, sizeof world.result.why, sim.broken);
 	if (sim.verbose && !world.result.ok)
@@ -610,6 +626,7 @@ static void world_end(void)
 	sim_api_end();
 	programs_end();
 	invariants_end();
+	sim_processes_end();
 	vec_each (&world.reservations, char **id)
 		free(*id);
 	vec_deinit(&world.reservations);

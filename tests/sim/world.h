@@ -29,6 +29,7 @@ struct world_result {
 	uint64_t trace, steps, events;
 	int64_t time_ms;
 	uint64_t deletions;                /* of pods, by bcd */
+	uint64_t outlived;                 /* processes their pods */
 	uint64_t pods, bookings, released; /* that there were: a run in which nothing happens proves
 					      nothing */
 };

@@ -368,6 +368,10 @@ static struct release_plan judge(const struct release_view *view, struct mono no
 		return ask(view, now, "the kubelet doesn't answer");
 	case RELEASE_ANSWER_HELD:
 		return ask(view, now, "pods hold devices");
+	case RELEASE_ANSWER_UNSEEN:
+		return ask(view, now, "the pods' processes can't be looked at");
+	case RELEASE_ANSWER_OPEN:
+		return ask(view, now, "a pod's process has a device open");
 	case RELEASE_ANSWER_FREE:
 		return (struct release_plan){.step = RELEASE_REPORT, .why = "no pod holds it"};
 	}

@@ -95,7 +95,9 @@ enum release_answer {
 	RELEASE_ANSWER_NONE,   /* the kubelet wasn't asked yet */
 	RELEASE_ANSWER_FAILED, /* no answer, or not a whole one */
 	RELEASE_ANSWER_HELD,   /* a container has a device of the allocation */
-	RELEASE_ANSWER_FREE,   /* none has */
+	RELEASE_ANSWER_UNSEEN, /* none has, but the pods' processes can't be looked at */
+	RELEASE_ANSWER_OPEN,   /* none has, but a pod's process has one open */
+	RELEASE_ANSWER_FREE,   /* none has, nor its processes */
 };
 
 struct release_view {

@@ -109,6 +109,9 @@ static int setup(void **state)
 		  &error);
 	expect_ok(config_read(tree, NULL, &world->config, &error), &error);
 	expect_ok(durable_make_folder(at(world, "var/lib/bcd"), 0700, &error), &error);
+	/* Nobody but this process, and what a test puts there. */
+	expect_ok(durable_make_folder(at(world, "proc/self"), 0700, &error), &error);
+	write_text(world, "proc/self/cgroup", "0::/bcd\n");
 	world->loop = loop_create();
 	write_gpus(world, NULL);
 	write_spec(world, true);
@@ -484,6 +487,86 @@ static void test_release_waits_for_the_checkpoint(void **state)
 	kubelet_until(world->loop, is_released, world, 3000, "the release is reported");
 }
 
+/* --- processes --- */
+
+/* GPU `k`'s node is /dev/full: this test needs one that is there for everybody. */
+static void give_node(struct world *world, size_t k)
+{
+	CLEANUP(scenario) struct scenario scenario = {0};
+	CLEANUP(buf) struct buf text = {0};
+	const char *name = "node-";
+	char path[64];
+
+	fixture_scenario(&scenario);
+	snprintf(path, sizeof path, "%s%zu", name, k);
+	assert_int_equal(symlink("/dev/full", at(world, path)), 0);
+	assert_true(str_copy(scenario.nodes.gpu_prefix, sizeof scenario.nodes.gpu_prefix,
+			     at(world, name)));
+	scenario.nodes.gpu_base = 0;
+	scenario_format(&scenario, &text);
+	write_text(world, "gpus.toml", buf_text(&text));
+}
+
+/* A process of a pod with /dev/full open, as procfs shows it. */
+static void put_process(struct world *world, const char *cgroup)
+{
+	struct error error;
+
+	expect_ok(durable_make_folder(at(world, "proc/77/fd"), 0700, &error), &error);
+	write_text(world, "proc/77/cgroup", cgroup);
+	write_text(world, "proc/77/comm", "python\n");
+	assert_int_equal(symlink("/dev/full", at(world, "proc/77/fd/3")), 0);
+}
+
+static void remove_process(struct world *world)
+{
+	assert_int_equal(unlink(at(world, "proc/77/fd/3")), 0);
+}
+
+static void release_a(struct world *world)
+{
+	start_kubelet(world);
+	start_node(world);
+	wait_registered(world);
+	stop_node(world);
+	write_spec(world, false);
+	start_node(world);
+	kubelet_until(world->loop, nothing_is_offered, world, 3000, "the devices are withdrawn");
+}
+
+/* Nobody but procfs knows of it: not pod-resources, not the checkpoint.
+ * proves: REL-10 REL-12 REL-14 */
+static void test_release_waits_for_the_process(void **state)
+{
+	struct world *world = *state;
+
+	give_node(world, 0);
+	put_process(world, "0::/kubepods.slice/kubepods-pod0b6ed7a0_52a5_4c3b_9e5c_"
+			   "3a8a6b2f0c11.slice/cri-containerd-a3bf4f1b2b0b822c.scope\n");
+	release_a(world);
+	kubelet_run(world->loop, RELEASE_KUBELET_SETTLE_MS + 3000);
+	assert_int_equal(count_released(world), 0);
+	/* what can't be seen is held, too */
+	remove_process(world);
+	assert_int_equal(unlink(at(world, "proc/self/cgroup")), 0);
+	kubelet_run(world->loop, 2500);
+	assert_int_equal(count_released(world), 0);
+	write_text(world, "proc/self/cgroup", "0::/bcd\n");
+	kubelet_until(world->loop, is_released, world, 3000, "the release is reported");
+}
+
+/* A process of the host's own holds nothing of a pod's. */
+static void test_other_processes_hold_nothing(void **state)
+{
+	struct world *world = *state;
+
+	give_node(world, 0);
+	put_process(world, "0::/system.slice/nvidia-persistenced.service\n");
+	release_a(world);
+	kubelet_until(world->loop, is_released, world, RELEASE_KUBELET_SETTLE_MS + 3000,
+		      "the release is reported");
+}
+
 /* Every kind of damage: never taken as "none pending". proves: REL-30 REL-31 REL-32 REL-42 REL-48
  */
 static void test_unreadable_releases(void **state)
@@ -675,6 +758,8 @@ int main(void)
 		WITH_WORLD(test_release_waits_for_the_holder),
 		WITH_WORLD(test_release_waits_for_a_spec),
 		WITH_WORLD(test_release_waits_for_the_checkpoint),
+		WITH_WORLD(test_release_waits_for_the_process),
+		WITH_WORLD(test_other_processes_hold_nothing),
 		WITH_WORLD(test_unreadable_releases),
 		WITH_WORLD(test_metrics_name_the_pod),
 		WITH_WORLD(test_metrics_when_others_misbehave),
