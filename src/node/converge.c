@@ -299,18 +299,63 @@ static void plan_withdrawals(struct pass *pass, const struct converge_plan *plan
 	}
 }
 
+static void step_hold(struct pass *pass, const struct hold *hold)
+{
+	CLEANUP(free) char *path = holds_path(pass->node->config->cdi, hold->allocation);
+	CLEANUP(buf) struct buf text = {0};
+
+	holds_format(hold, &text);
+	durable_steps_replace(&pass->steps, path, text.data, text.length, 0644);
+}
+
+static void move(struct pass *pass, const struct hold *hold)
+{
+	step_hold(pass, hold);
+	log_warn("bind.moved", "device nodes are others than when it was bound", "allocation",
+		 hold->allocation, NULL);
+}
+
+/* The kernel may give nodes other numbers under the same names, as it does for nvidia-uvm. */
+static void plan_numbers(struct pass *pass, const struct converge_view *view,
+			 const struct converge_plan *plan)
+{
+	struct node *node = pass->node;
+
+	if (!view->holds || mono_until(pass->now, node->numbers_again) > 0)
+		return;
+	node->numbers_again = mono_after(pass->now, NODE_HOLDS_MS);
+	for (size_t i = 0; i < node->holds.count; i++) {
+		const struct hold *hold = &node->holds.items[i];
+		CLEANUP(hold) struct hold now = {0};
+
+		if (converge_is_released(view, plan, hold) ||
+		    holds_find(&plan->moves, hold->allocation))
+			continue;
+		hold_copy(hold, &now);
+		if (holds_find_nodes(&now))
+			move(pass, &now);
+	}
+}
+
+static void plan_moves(struct pass *pass, const struct converge_view *view,
+		       struct converge_plan *plan)
+{
+	vec_each (&plan->moves, struct hold * hold) {
+		(void)holds_find_nodes(hold);
+		move(pass, hold);
+	}
+	plan_numbers(pass, view, plan);
+}
+
 static void plan_binds(struct pass *pass, struct converge_plan *plan)
 {
 	struct node *node = pass->node;
 
 	for (size_t i = 0; i < plan->binds.count; i++) {
 		struct hold *hold = &plan->binds.items[i];
-		CLEANUP(free) char *path = holds_path(node->config->cdi, hold->allocation);
-		CLEANUP(buf) struct buf text = {0};
 
-		holds_find_nodes(hold);
-		holds_format(hold, &text);
-		durable_steps_replace(&pass->steps, path, text.data, text.length, 0644);
+		(void)holds_find_nodes(hold);
+		step_hold(pass, hold);
 		(void)take_back(pass, hold->allocation);
 		add_bound(&node->write.reports, hold, generation_of(node));
 		node->write.reports_changed = true;
@@ -457,6 +502,7 @@ static void decide(struct pass *pass)
 	converge_decide(&view, &plan);
 	plan_releases(pass, &plan);
 	plan_withdrawals(pass, &plan);
+	plan_moves(pass, &view, &plan);
 	plan_binds(pass, &plan);
 	plan_failures(pass, &plan);
 	plan_news(pass);

@@ -179,22 +179,31 @@ bool holds_cache_read(struct holds_cache *cache, const struct holds **ret_holds,
 
 /* --- device nodes --- */
 
-static void find_nodes(struct hold_nodes *nodes)
+/* True when one that is there has other numbers than before. */
+static bool find_nodes(struct hold_nodes *nodes)
 {
+	bool changed = false;
+
 	for (size_t i = 0; i < nodes->count; i++) {
 		struct machine_device device;
 
 		if (!machine_device(nodes->items[i].host_path, &device))
 			continue;
+		changed |= nodes->items[i].type != device.type ||
+			   nodes->items[i].major != device.major ||
+			   nodes->items[i].minor != device.minor;
 		nodes->items[i].type = device.type;
 		nodes->items[i].major = device.major;
 		nodes->items[i].minor = device.minor;
 	}
+	return changed;
 }
 
-void holds_find_nodes(struct hold *hold)
+bool holds_find_nodes(struct hold *hold)
 {
-	find_nodes(&hold->common);
+	bool changed = find_nodes(&hold->common);
+
 	for (size_t i = 0; i < hold->devices.count; i++)
-		find_nodes(&hold->devices.items[i].nodes);
+		changed |= find_nodes(&hold->devices.items[i].nodes);
+	return changed;
 }

@@ -22,8 +22,9 @@ void holds_cache_destroy(struct holds_cache *cache); /* takes NULL */
 MUST_CHECK bool holds_cache_read(struct holds_cache *cache, const struct holds **ret_holds,
 				 struct error *error);
 
-/* Looks up type and number of the hold's device nodes on this host. */
-void holds_find_nodes(struct hold *hold);
+/* Looks up type and number of the hold's device nodes on this host; what isn't there stays as it was. True
+ * when any is another than before. */
+bool holds_find_nodes(struct hold *hold);
 
 /* "<folder>/bcd.dev-<allocation>.json"; the caller's to free. */
 char *holds_path(const char *folder, const char *allocation);

@@ -96,6 +96,7 @@ struct node {
 	struct node_ticket *ticket; /* of the durable list under way; NULL: none is */
 	struct node_write write;
 	struct mono write_after;
+	struct mono numbers_again; /* when the numbers of the holds' device nodes are looked at */
 
 	/* GPUs and what is offered */
 	struct source *gpus;

@@ -10,6 +10,7 @@ void converge_plan_deinit(struct converge_plan *plan)
 	if (!plan)
 		return;
 	holds_deinit(&plan->binds);
+	holds_deinit(&plan->moves);
 	vec_deinit(&plan->releases);
 	vec_deinit(&plan->failures);
 }
@@ -133,13 +134,12 @@ static void add_nodes(struct hold_nodes *nodes, const struct inventory_node *fro
 static void add_device(const struct inventory *inventory, struct hold *hold,
 		       const struct inventory_atom *atom)
 {
-	struct inventory_node nodes[INVENTORY_MAX_NODES];
 	struct hold_device *device = vec_push(&hold->devices);
 
 	device->atom = atom->atom;
 	device->range = atom->range;
 	str_copy(device->visible, sizeof device->visible, atom->visible);
-	add_nodes(&device->nodes, nodes, inventory_atom_nodes(inventory, &atom->atom, nodes));
+	holds_nodes_now(inventory, device, &device->nodes);
 }
 
 /* What the holds and the binds so far have of the host. */
@@ -300,12 +300,53 @@ static void release_unwanted(const struct converge_view *view, struct converge_p
 	}
 }
 
+/* --- device nodes --- */
+
+bool converge_is_released(const struct converge_view *view, const struct converge_plan *plan,
+			  const struct hold *hold)
+{
+	const struct release_entry *entry = releases_find(view->releases, hold->allocation);
+
+	for (size_t i = 0; i < plan->releases.count; i++)
+		if (plan->releases.items[i] == hold)
+			return true;
+	return entry && !entry->reported;
+}
+
+/* A runtime reads the file whenever a container begins, whatever the kubelet was told since. */
+static void move_hold(const struct converge_view *view, struct converge_plan *plan,
+		      const struct hold *hold)
+{
+	struct hold *moved = NULL;
+
+	for (size_t i = 0; i < hold->devices.count; i++) {
+		struct hold_device *device;
+
+		if (!holds_moved(view->inventory, &hold->devices.items[i]))
+			continue;
+		if (!moved)
+			hold_copy(hold, moved = vec_push(&plan->moves));
+		device = &moved->devices.items[i];
+		vec_clear(&device->nodes);
+		holds_nodes_now(view->inventory, device, &device->nodes);
+	}
+}
+
+static void move_holds(const struct converge_view *view, struct converge_plan *plan)
+{
+	for (size_t i = 0; i < view->holds->count; i++)
+		if (!converge_is_released(view, plan, &view->holds->items[i]))
+			move_hold(view, plan, &view->holds->items[i]);
+}
+
 void converge_decide(const struct converge_view *view, struct converge_plan *ret_plan)
 {
 	struct converge_plan plan = {0};
 
 	if (view->spec && view->holds)
 		release_unwanted(view, &plan);
+	if (view->holds && !view->inventory_unsure)
+		move_holds(view, &plan);
 	for (size_t i = 0; view->spec && view->holds && i < view->spec->assignments.count; i++) {
 		const struct spec_assignment *assignment = &view->spec->assignments.items[i];
 		const struct hold *hold = holds_find(view->holds, assignment->allocation);

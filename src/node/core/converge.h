@@ -3,9 +3,12 @@
  *
  * Owns      which assignment becomes a hold, which hold is released, which can't be done and why;
  *           the claim rule (REL-4): nothing gets a device that another hold or a release that is
- *           not reported yet has, in whole or in part.
+ *           not reported yet has, in whole or in part; that a hold's file names no device node that
+ *           may be another's by now.
  * Never     ends a booking by the clock: only a Spec does. Without a readable Spec or readable
- * holds nothing is done at all. Pure. Tests     tests/unit/node/core/converge_test.c
+ *           holds nothing is bound or released.
+ * Pure.
+ * Tests     tests/unit/node/core/converge_test.c
  */
 #pragma once
 
@@ -36,11 +39,16 @@ struct converge_failure {
 
 /* Owned; `{0}` is "nothing to do". */
 struct converge_plan {
-	struct holds binds;                /* device nodes without numbers: the shell adds them */
+	struct holds binds; /* device nodes without numbers: the shell adds them */
+	struct holds moves; /* bound already, and to be written with other nodes; likewise */
 	VEC(const struct hold *) releases; /* borrowed from the view's holds */
 	VEC(struct converge_failure) failures;
 };
 void converge_plan_deinit(struct converge_plan *plan);
+
+/* Does the plan, or a release that is under way, take the hold's file away? It isn't written again then. */
+bool converge_is_released(const struct converge_view *view, const struct converge_plan *plan,
+			  const struct hold *hold);
 
 /* `*ret_plan` must be empty. */
 void converge_decide(const struct converge_view *view, struct converge_plan *ret_plan);

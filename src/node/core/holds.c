@@ -108,6 +108,62 @@ const char *holds_id_allocation(const char *id)
 	return at && at != id && at[1] ? at + 1 : NULL;
 }
 
+/* --- device nodes --- */
+
+static void copy_nodes(const struct hold_nodes *from, struct hold_nodes *to)
+{
+	vec_each (from, const struct hold_node *node)
+		*vec_push(to) = *node;
+}
+
+void hold_copy(const struct hold *from, struct hold *ret_copy)
+{
+	struct hold copy = *from;
+
+	copy.common = (struct hold_nodes){0};
+	memset(&copy.devices, 0, sizeof copy.devices);
+	copy_nodes(&from->common, &copy.common);
+	vec_each (&from->devices, const struct hold_device *device) {
+		struct hold_device *own = vec_push(&copy.devices);
+
+		*own = *device;
+		own->nodes = (struct hold_nodes){0};
+		copy_nodes(&device->nodes, &own->nodes);
+	}
+	*ret_copy = copy;
+}
+
+void holds_nodes_now(const struct inventory *inventory, const struct hold_device *device,
+		     struct hold_nodes *nodes)
+{
+	const struct inventory_atom *now = inventory_find_atom(inventory, &device->atom);
+	struct inventory_node from[INVENTORY_MAX_NODES];
+	size_t count = 0;
+
+	if (now && str_equal(now->visible, device->visible))
+		count = inventory_atom_nodes(inventory, &device->atom, from);
+	for (size_t i = 0; i < count; i++) {
+		struct hold_node *node = vec_push(nodes);
+
+		str_copy(node->path, sizeof node->path, from[i].path);
+		str_copy(node->host_path, sizeof node->host_path, from[i].host_path);
+	}
+}
+
+bool holds_moved(const struct inventory *inventory, const struct hold_device *device)
+{
+	struct hold_nodes now = {0};
+	bool moved;
+
+	holds_nodes_now(inventory, device, &now);
+	moved = now.count != device->nodes.count;
+	for (size_t i = 0; i < now.count && !moved; i++)
+		moved = !str_equal(now.items[i].path, device->nodes.items[i].path) ||
+			!str_equal(now.items[i].host_path, device->nodes.items[i].host_path);
+	vec_deinit(&now);
+	return moved;
+}
+
 /* --- writing --- */
 
 static json_t *format_nodes(const struct hold_nodes *nodes)

@@ -5,7 +5,7 @@
  *           failed read) and the files' form: DP-54, DP-55, docs/formats/cdi.md.
  * Form      /etc/cdi/bcd.dev-<allocation>.json, kind bcd.dev/gpu, CDI 0.6.0. What bcd needs back is
  *           in annotations; the edits depend on the hold alone, so the same hold always gives the
- *           same bytes. Nodes that can't be found when the hold is made keep their paths only.
+ *           same bytes; it is written again when its devices' nodes are others (converge.h). Nodes that can't be found when the hold is made keep their paths only.
  * Errors    an unreadable hold is an error that names its file, never "no hold".
  * Pure.
  * Tests     tests/unit/node/core/holds_test.c, fuzz/holds_fuzz.c, tests/peer/cdi
@@ -53,6 +53,9 @@ struct hold {
 };
 void hold_deinit(struct hold *hold);
 
+/* `*ret_copy` must be empty. */
+void hold_copy(const struct hold *from, struct hold *ret_copy);
+
 static inline void hold_cleanup(struct hold *hold)
 {
 	hold_deinit(hold);
@@ -65,6 +68,14 @@ const struct hold *holds_find(const struct holds *holds, const char *allocation)
 /* The hold that has this kubelet id's device, and the device; false when none has. */
 bool holds_find_id(const struct holds *holds, const char *id, const struct hold **ret_hold,
 		   const struct hold_device **ret_device);
+
+/* By which nodes a bound device is reached now: none when it isn't there, or when another one stands
+ * at its place. Without numbers, which the shell adds. */
+void holds_nodes_now(const struct inventory *inventory, const struct hold_device *device,
+		     struct hold_nodes *nodes);
+/* Are those others than the hold has? /dev/nvidia<number> is whoever the driver found in that turn: after a
+ * GPU went, or a boot, it may be another allocation's. */
+bool holds_moved(const struct inventory *inventory, const struct hold_device *device);
 
 /* "bcd.dev-<allocation>.json" */
 void holds_file_name(char out[HOLDS_NAME_SIZE], const char *allocation);

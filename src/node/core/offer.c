@@ -23,6 +23,8 @@ struct health offer_health(const struct inventory *inventory, const struct hold_
 		return health_bad("gone: no longer in the inventory");
 	if (!str_equal(now->visible, device->visible))
 		return health_bad("AtomReplaced: another instance stands at its place");
+	if (now->health.healthy && holds_moved(inventory, device))
+		return health_bad("moved: its device node is another one now");
 	return now->health;
 }
 

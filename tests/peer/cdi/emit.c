@@ -75,7 +75,7 @@ static bool write_hold(const char *folder, struct hold *hold, bool with_nodes, s
 	CLEANUP(buf) struct buf text = {0};
 
 	if (with_nodes)
-		holds_find_nodes(hold);
+		(void)holds_find_nodes(hold);
 	holds_format(hold, &text);
 	return durable_create(path, text.data, text.length, 0644, error);
 }

@@ -166,6 +166,34 @@ static void test_the_folder_itself(void **state)
 	holds_cache_destroy(cache);
 }
 
+/* Numbers that are found anew, and those of nodes that went for a while. proves: DP-55 */
+static void test_numbers_of_device_nodes(void **state)
+{
+	struct world *world = *state;
+	struct atom atom = fixture_gpu(&world->inventory, 0);
+	CLEANUP(hold) struct hold copy = {0};
+	struct holds holds = {0};
+	struct hold_node *node;
+
+	fixture_bind(&holds, &world->inventory, ALC_A, &atom, 1);
+	hold_copy(&holds.items[0], &copy);
+	node = &copy.devices.items[0].nodes.items[0];
+	str_copy(node->host_path, sizeof node->host_path, "/dev/null");
+	assert_true(holds_find_nodes(&copy));
+	assert_int_equal(node->type, 'c');
+	assert_int_equal(node->major, 1);
+	assert_int_equal(node->minor, 3);
+	assert_false(holds_find_nodes(&copy));
+	str_copy(node->host_path, sizeof node->host_path, "/dev/zero");
+	assert_true(holds_find_nodes(&copy));
+	assert_int_equal(node->minor, 5);
+	str_copy(node->host_path, sizeof node->host_path, "/dev/none");
+	assert_false(holds_find_nodes(&copy));
+	assert_int_equal(node->minor, 5);
+	assert_int_equal(holds.items[0].devices.items[0].nodes.items[0].type, 0);
+	holds_deinit(&holds);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +204,7 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_other_files_are_not_ours, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_folder_itself, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_numbers_of_device_nodes, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

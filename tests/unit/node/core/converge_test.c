@@ -368,6 +368,82 @@ static void test_a_spec_that_could_not_be_read_is_not_written(void **state)
 	holds_deinit(&holds);
 }
 
+/* What the hold of an allocation would name now; "" nothing. */
+static const char *moved_to(struct world *world, const char *allocation)
+{
+	const struct hold *hold = holds_find(&world->plan.moves, allocation);
+
+	assert_non_null(hold);
+	return hold->devices.items[0].nodes.count ? hold->devices.items[0].nodes.items[0].path : "";
+}
+
+/* A number is somebody else's after a GPU went, or a boot: no file may name what is another
+ * allocation's by now. proves: DP-50 DP-51 DP-55 */
+static void test_device_nodes_that_are_others_now(void **state)
+{
+	struct world *world = *state;
+	struct atom one = fixture_gpu(&world->inventory, 1),
+		    two = fixture_gpu(&world->inventory, 2);
+	struct atom part = fixture_mig(&world->inventory, 1);
+	char visible[ATOM_VISIBLE_SIZE];
+	struct inventory_atom *now;
+
+	fixture_bind(&world->holds, &world->inventory, ALC_A, &one, 1);
+	fixture_bind(&world->holds, &world->inventory, ALC_B, &two, 1);
+	fixture_bind(&world->holds, &world->inventory, ALC_C, &part, 1);
+	assign(world, ALC_A, one);
+	assign(world, ALC_B, two);
+	assign(world, ALC_C, part);
+	decide(world);
+	assert_int_equal(world->plan.moves.count, 0);
+	/* GPU 1 is gone, and GPU 2 moved up; the part is another one */
+	world->inventory.gpus.items[1].minor = -1;
+	world->inventory.gpus.items[2].minor = 1;
+	now = (struct inventory_atom *)inventory_find_atom(&world->inventory, &part);
+	str_copy(visible, sizeof visible, now->visible);
+	str_copy(now->visible, sizeof now->visible, "MIG-another");
+	assert_string_equal(
+		offer_health(&world->inventory, &world->holds.items[1].devices.items[0]).cause,
+		"moved: its device node is another one now");
+	world->view.inventory_unsure = true;
+	decide(world);
+	assert_int_equal(world->plan.moves.count, 0);
+	world->view.inventory_unsure = false;
+	for (int known = 1; known >= 0; known--) { /* with a Spec and without */
+		world->view.spec = known ? &world->spec : NULL;
+		decide(world);
+		assert_int_equal(world->plan.moves.count, 3);
+		assert_string_equal(moved_to(world, ALC_A), "");
+		assert_string_equal(moved_to(world, ALC_B), "/dev/nvidia1");
+		assert_string_equal(moved_to(world, ALC_C), "");
+		assert_int_equal(world->plan.moves.items[1].common.count, 3);
+	}
+	/* written: there is nothing more to do, until it is back where it was */
+	holds_deinit(&world->holds);
+	world->holds = world->plan.moves;
+	memset(&world->plan.moves, 0, sizeof world->plan.moves);
+	decide(world);
+	assert_int_equal(world->plan.moves.count, 0);
+	assert_true(
+		offer_health(&world->inventory, &world->holds.items[1].devices.items[0]).healthy);
+	str_copy(now->visible, sizeof now->visible, visible);
+	decide(world);
+	assert_int_equal(world->plan.moves.count, 1);
+	assert_int_equal(world->plan.moves.items[0].devices.items[0].nodes.count, 3);
+	/* what is being released is not written again */
+	world->view.spec = &world->spec;
+	spec_deinit(&world->spec);
+	world->spec = (struct spec){0};
+	decide(world);
+	assert_int_equal(world->plan.releases.count, 3);
+	assert_int_equal(world->plan.moves.count, 0);
+	world->view.spec = NULL;
+	releases_add(&world->releases, &world->holds.items[2], (struct wall){0}, (struct mono){0},
+		     "boot");
+	decide(world);
+	assert_int_equal(world->plan.moves.count, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +455,7 @@ int main(void)
 		WORLD_TEST(test_the_host_has_an_end),
 		WORLD_TEST(test_live_holds_outlive_the_marker),
 		WORLD_TEST(test_bound_again_with_the_same_devices),
+		WORLD_TEST(test_device_nodes_that_are_others_now),
 		WORLD_TEST(test_the_record_has_an_end),
 		WORLD_TEST(test_the_record_stays_readable),
 		cmocka_unit_test(test_a_spec_that_could_not_be_read_is_not_written),
