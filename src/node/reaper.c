@@ -19,10 +19,11 @@ struct deletion {
 	struct kube_call *call;
 };
 
-/* Where a static pod comes from. */
-struct static_pod {
-	char uid[REAP_UID_SIZE];
-	char source[16];
+/* Why a pod may stay that was deleted: it is static, or somebody's finalizer keeps it. */
+struct obstacle {
+	char uid[REAP_UID_SIZE]; /* the kubelet's */
+	char source[16];         /* of a static pod */
+	char finalizer[REAP_NAME_SIZE];
 };
 
 struct reaper {
@@ -36,7 +37,7 @@ struct reaper {
 	json_t *items;             /* the last list; NULL none */
 	VEC(struct reap_pod) pods; /* borrowed from it */
 	struct mono pods_asked;
-	VEC(struct static_pod) statics; /* of the last list */
+	VEC(struct obstacle) obstacles; /* of the last list */
 	VEC(struct deletion *) deletions;
 	/* Of lists and of deletions; code NONE: none. */
 	struct error list_trouble, trouble;
@@ -65,11 +66,13 @@ static bool take_pod(struct reaper *reaper, const json_t *item, struct error *er
 		.deletion = pod.deletion,
 		.grace_s = pod.grace_s,
 	};
-	if (*pod.static_uid) {
-		struct static_pod *known = vec_push(&reaper->statics);
+	if (*pod.static_uid || *pod.finalizer) {
+		struct obstacle *obstacle = vec_push(&reaper->obstacles);
 
-		str_copy(known->uid, sizeof known->uid, pod.static_uid);
-		str_copy(known->source, sizeof known->source, pod.static_source);
+		str_copy(obstacle->uid, sizeof obstacle->uid,
+			 *pod.static_uid ? pod.static_uid : pod.uid);
+		str_copy(obstacle->source, sizeof obstacle->source, pod.static_source);
+		str_copy(obstacle->finalizer, sizeof obstacle->finalizer, pod.finalizer);
 	}
 	return true;
 }
@@ -90,7 +93,7 @@ static void on_pods(void *arg, json_t **items, const struct error *failure)
 
 	reaper->asking = NULL;
 	forget_pods(reaper);
-	vec_clear(&reaper->statics);
+	vec_clear(&reaper->obstacles);
 	if (!good)
 		error = *failure;
 	for (size_t i = 0; good && i < json_array_size(*items); i++)
@@ -335,24 +338,27 @@ void reaper_step(struct reaper *reaper, struct mono now)
 
 /* --- for people --- */
 
-static const char *source_of(const struct reaper *reaper, const char *uid)
+static void describe_obstacle(const struct reaper *reaper, const char *uid, struct buf *out)
 {
-	vec_each (&reaper->statics, const struct static_pod *known)
-		if (str_equal(known->uid, uid))
-			return known->source;
-	return "";
+	vec_each (&reaper->obstacles, const struct obstacle *obstacle) {
+		if (!str_equal(obstacle->uid, uid))
+			continue;
+		if (*obstacle->source)
+			buf_printf(out, " (the kubelet has it from: %s)", obstacle->source);
+		if (*obstacle->finalizer)
+			buf_printf(out, " (its finalizer '%s' keeps it)", obstacle->finalizer);
+	}
 }
 
 void reaper_describe(const struct reaper *reaper, const struct holder *holder, struct buf *out)
 {
 	enum reap_state state = reap_state(reaper->reap, holder->uid);
-	const char *source = source_of(reaper, holder->uid);
 
 	if (state == REAP_NOTHING)
 		return;
 	buf_add_text(out, reap_state_name(state));
-	if (state == REAP_STATIC && *source)
-		buf_printf(out, " (the kubelet has it from: %s)", source);
+	if (state != REAP_HOLDING)
+		describe_obstacle(reaper, holder->uid, out);
 }
 
 bool reaper_next(const struct reaper *reaper, const struct holder *holder, struct mono *ret_due)
@@ -392,7 +398,7 @@ void reaper_destroy(struct reaper *reaper)
 	kube_client_destroy(reaper->kube);
 	forget_pods(reaper);
 	vec_deinit(&reaper->pods);
-	vec_deinit(&reaper->statics);
+	vec_deinit(&reaper->obstacles);
 	reap_destroy(reaper->reap);
 	free(reaper);
 }

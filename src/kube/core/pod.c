@@ -3,10 +3,11 @@
 #include "kube/core/event.h"
 #include "text/tree.h"
 
-#define MAX_NAME  253 /* of an object; a UID is shorter */
-#define MAX_GRACE ((int64_t)1 << 40)
-#define MIRROR    "kubernetes.io/config.mirror"
-#define SOURCE    "kubernetes.io/config.source"
+#define MAX_NAME       253 /* of an object; a UID is shorter */
+#define MAX_FINALIZERS 1024
+#define MAX_GRACE      ((int64_t)1 << 40)
+#define MIRROR         "kubernetes.io/config.mirror"
+#define SOURCE         "kubernetes.io/config.source"
 
 /* Both, or neither: a source alone is no mirror's. */
 static bool read_mirror(const json_t *metadata, struct kube_pod *pod, struct error *error)
@@ -25,6 +26,18 @@ static bool read_mirror(const json_t *metadata, struct kube_pod *pod, struct err
 		return false;
 	pod->static_source = source;
 	return true;
+}
+
+static bool read_finalizer(const json_t *metadata, struct kube_pod *pod, struct error *error)
+{
+	json_t *finalizers = NULL;
+
+	pod->finalizer = "";
+	if (!tree_opt_array(metadata, "finalizers", "metadata", MAX_FINALIZERS, &finalizers, error))
+		return false;
+	return json_array_size(finalizers) == 0 ||
+	       tree_item_string(finalizers, 0, "finalizers", "metadata", MAX_NAME * 2,
+				&pod->finalizer, error);
 }
 
 static bool read_deletion(const json_t *metadata, struct kube_pod *pod, struct error *error)
@@ -49,7 +62,8 @@ bool kube_pod_read(const json_t *pod, struct kube_pod *ret_pod, struct error *er
 	    !tree_get_string(metadata, "uid", "metadata", MAX_NAME, &read.uid, error) ||
 	    !tree_get_string(metadata, "namespace", "metadata", MAX_NAME, &read.namespace, error) ||
 	    !tree_get_string(metadata, "name", "metadata", MAX_NAME, &read.name, error) ||
-	    !read_mirror(metadata, &read, error) || !read_deletion(metadata, &read, error))
+	    !read_mirror(metadata, &read, error) || !read_finalizer(metadata, &read, error) ||
+	    !read_deletion(metadata, &read, error))
 		return false;
 	*ret_pod = read;
 	return true;

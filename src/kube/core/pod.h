@@ -19,6 +19,7 @@
 struct kube_pod {
 	const char *uid, *namespace, *name;
 	const char *static_uid, *static_source; /* of a mirror; else "" */
+	const char *finalizer;                  /* the first that keeps it from going; "" none */
 	bool deleting;
 	struct wall deletion; /* when the grace is over */
 	int64_t grace_s;

@@ -26,6 +26,7 @@ static void test_plain(void **state UNUSED)
 	assert_string_equal(pod.name, "web");
 	assert_string_equal(pod.static_uid, "");
 	assert_string_equal(pod.static_source, "");
+	assert_string_equal(pod.finalizer, "");
 	assert_false(pod.deleting);
 }
 
@@ -36,12 +37,14 @@ static void test_deleting(void **state UNUSED)
 	struct error error;
 
 	expect_ok(read_pod(NAMED ", \"deletionTimestamp\": \"2026-11-30T02:00:10Z\", "
-				 "\"deletionGracePeriodSeconds\": 10",
+				 "\"deletionGracePeriodSeconds\": 10, "
+				 "\"finalizers\": [\"a/b\", \"c/d\"]",
 			   &tree, &pod, &error),
 		  &error);
 	assert_true(pod.deleting);
 	assert_int_equal(pod.deletion.ms, 1796004010000);
 	assert_int_equal(pod.grace_s, 10);
+	assert_string_equal(pod.finalizer, "a/b");
 }
 
 /* proves: REL-56 */
@@ -73,6 +76,7 @@ static void test_refused(void **state UNUSED)
 		{"\"uid\": \"u-1\", \"name\": \"web\"", "metadata.namespace"},
 		{"\"uid\": \"u-1\", \"namespace\": \"ns\", \"name\": 7", "metadata.name"},
 		{NAMED ", \"annotations\": []", "metadata.annotations"},
+		{NAMED ", \"finalizers\": [1]", "metadata.finalizers[0]"},
 		{NAMED ", \"deletionTimestamp\": \"soon\"", "metadata.deletionTimestamp"},
 		{NAMED ", \"deletionGracePeriodSeconds\": -1",
 		 "metadata.deletionGracePeriodSeconds"},

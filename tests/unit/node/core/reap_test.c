@@ -57,6 +57,7 @@ static size_t decide(struct reap *reap, struct scene *scene, int64_t ms, struct 
 	return count;
 }
 
+/* proves: REL-21 REL-22 REL-23 */
 static void test_asked_then_forced(void **state UNUSED)
 {
 	CLEANUP(reap) struct reap *reap = reap_create();
@@ -113,7 +114,8 @@ static void test_when_to_decide_again(void **state UNUSED)
 	assert_false(plan.need_pods);
 }
 
-/* Every combination of what is known: a deletion has a ground, a listing, and the holder's UID. */
+/* Every combination of what is known: a deletion has a ground, a listing, and the holder's UID.
+ * proves: REL-25 REL-27 REL-28 REL-51 */
 static void test_every_ground(void **state UNUSED)
 {
 	static const char *const BOUND[] = {"al_1"};
@@ -167,6 +169,7 @@ static void test_what_is_bound_nowhere_has_its_time_from_now(void **state UNUSED
 	assert_int_equal(decide(reap, &scene, 500000 + REAP_HOLD_MS, NULL), 1);
 }
 
+/* proves: REL-25 */
 static void test_bound_again_is_let_be(void **state UNUSED)
 {
 	static const char *const BOUND[] = {"al_1"};
@@ -182,6 +185,7 @@ static void test_bound_again_is_let_be(void **state UNUSED)
 	assert_int_equal(reap_state(reap, "u-1"), REAP_NOTHING);
 }
 
+/* proves: REL-51 */
 static void test_failures_come_again_and_the_gone_do_not(void **state UNUSED)
 {
 	CLEANUP(reap) struct reap *reap = reap_create();
@@ -200,7 +204,7 @@ static void test_failures_come_again_and_the_gone_do_not(void **state UNUSED)
 	assert_int_equal(reap_state(reap, "u-1"), REAP_ABSENT);
 }
 
-/* The same UID for the kubelet, ever new ones for the API server. */
+/* The same UID for the kubelet, ever new ones for the API server. proves: REL-56 */
 static void test_a_static_pod(void **state UNUSED)
 {
 	CLEANUP(reap) struct reap *reap = reap_create();
@@ -254,6 +258,7 @@ static int64_t forced_at(int64_t asked, int64_t grace_s, int64_t wall_jump, bool
 	return -1;
 }
 
+/* proves: REL-49 */
 static void test_a_restart_keeps_the_forced_step_s_time(void **state UNUSED)
 {
 	/* Seen again 20 s after it asked. */
@@ -268,7 +273,8 @@ static void test_a_restart_keeps_the_forced_step_s_time(void **state UNUSED)
 	assert_int_equal(forced_at(40000, 3600, 0, true), 20000 + REAP_FORCE_MS);
 }
 
-/* 100 pods at once: never more than the rate, never more than the places, all of them in the end. */
+/* 100 pods at once: never more than the rate, never more than the places, all of them in the end.
+ * proves: REL-50 */
 static void test_rate(void **state UNUSED)
 {
 	enum {
@@ -353,6 +359,50 @@ static void test_one_that_lets_go_while_it_is_deleted(void **state UNUSED)
 	assert_int_equal(reap_state(reap, "u-1"), REAP_NOTHING);
 }
 
+/* A list of pods that is older than the first sight of a holder doesn't tell that it is absent. */
+static void test_a_list_from_before_the_holder(void **state UNUSED)
+{
+	CLEANUP(reap) struct reap *reap = reap_create();
+	struct reap_plan plan;
+	struct scene scene;
+
+	scene_of(&scene);
+	scene.view.listed_at = at(500);
+	scene.view.pods_asked = at(499);
+	scene.view.pods_count = 0;
+	reap_decide(reap, &scene.view, at(REAP_HOLD_MS), &plan);
+	assert_true(plan.need_pods);
+	assert_int_equal(reap_state(reap, "u-1"), REAP_HOLDING);
+	reap_plan_deinit(&plan);
+	scene.view.listed_at = at(2000); /* seen again later: the list is as good as before */
+	scene.view.pods_asked = at(500);
+	reap_decide(reap, &scene.view, at(REAP_HOLD_MS), &plan);
+	assert_false(plan.need_pods);
+	assert_int_equal(reap_state(reap, "u-1"), REAP_ABSENT);
+	reap_plan_deinit(&plan);
+}
+
+/* When a pod is deleted next, for people. */
+static void test_what_comes_next(void **state UNUSED)
+{
+	CLEANUP(reap) struct reap *reap = reap_create();
+	struct scene scene;
+	struct mono due;
+
+	assert_true(reap_idle(reap));
+	assert_false(reap_next(reap, "u-1", &due));
+	scene_of(&scene);
+	decide(reap, &scene, 10, NULL);
+	assert_false(reap_idle(reap));
+	assert_true(reap_next(reap, "u-1", &due));
+	assert_int_equal(due.ms, REAP_HOLD_MS);
+	decide(reap, &scene, REAP_HOLD_MS, NULL);
+	assert_false(reap_next(reap, "u-1", &due)); /* it is being deleted */
+	reap_told(reap, "u-1", REAP_DELETED, at(31000));
+	assert_true(reap_next(reap, "u-1", &due));
+	assert_int_equal(due.ms, 31000 + REAP_FORCE_MS);
+}
+
 static void test_names(void **state UNUSED)
 {
 	for (int i = REAP_NOTHING; i <= REAP_NAMELESS; i++)
@@ -373,6 +423,8 @@ int main(void)
 		cmocka_unit_test(test_rate),
 		cmocka_unit_test(test_several_devices_are_one_pod),
 		cmocka_unit_test(test_one_that_lets_go_while_it_is_deleted),
+		cmocka_unit_test(test_a_list_from_before_the_holder),
+		cmocka_unit_test(test_what_comes_next),
 		cmocka_unit_test(test_names),
 	};
 
