@@ -540,8 +540,9 @@ static bool retire(struct store_connection *db, struct node *node, struct error 
 	if (!live_allocations(db, node->id, &rows, error))
 		return false;
 	if (rows.count > 0) {
-		error_set(error, ERROR_INVALID_STATE, "node '%s' has %zu allocations, such as %s",
-			  node->id, rows.count, store_get_text(&rows, 0, 0));
+		error_set(error, ERROR_INVALID_STATE, "node '%s' has %zu allocation%s, such as %s",
+			  node->id, rows.count, rows.count == 1 ? "" : "s",
+			  store_get_text(&rows, 0, 0));
 		return error_hint(error, "Release its reservations first, or declare it lost with "
 					 "{\"lost\":true} when the machine is gone.");
 	}
