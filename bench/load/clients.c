@@ -155,6 +155,8 @@ const char *client_call_name(enum client_call call)
 		return "release";
 	case CLIENT_PREVIEW:
 		return "preview";
+	case CLIENT_PREVIEW_NOWHERE:
+		return "preview of what fits nowhere";
 	case CLIENT_LIST_NODES:
 		return "list 100 nodes";
 	case CLIENT_LIST_RESERVATIONS:
@@ -202,23 +204,31 @@ static void reserve(struct client *client, const char *body)
 	(void)timed(client, CLIENT_RELEASE, "POST", path, "{}", &at);
 }
 
+static void write_request(const struct clients_options *options, int gpus, char out[512])
+{
+	snprintf(out, 512,
+		 "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":\"gpu\","
+		 "\"count\":%d}],\"duration\":\"1h\",\"binding\":\"kubernetes\"}",
+		 options->tenant, options->pool, gpus);
+}
+
 static void *client_main(void *arg)
 {
 	struct client *client = arg;
 	const struct clients_options *options = &client->clients->options;
-	char booking[512], preview[512];
+	char booking[512], preview[512], nowhere[512];
 	size_t at = 0;
 
-	snprintf(preview, sizeof preview,
-		 "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":\"gpu\","
-		 "\"count\":2}],\"duration\":\"1h\",\"binding\":\"kubernetes\"}",
-		 options->tenant, options->pool);
+	write_request(options, 2, preview);
+	write_request(options, 9, nowhere);
 	memcpy(booking, preview, sizeof booking);
 	while (!client->clients->stop) {
 		reserve(client, booking);
 		if (options->only_reserve)
 			continue;
 		(void)timed(client, CLIENT_PREVIEW, "POST", "/v1/capacity/preview", preview, &at);
+		(void)timed(client, CLIENT_PREVIEW_NOWHERE, "POST", "/v1/capacity/preview", nowhere,
+			    &at);
 		(void)timed(client, CLIENT_LIST_NODES, "GET", "/v1/nodes?limit=100", NULL, &at);
 		(void)timed(client, CLIENT_LIST_RESERVATIONS, "GET", "/v1/reservations?limit=100",
 			    NULL, &at);

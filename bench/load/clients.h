@@ -10,6 +10,7 @@ enum client_call {
 	CLIENT_RESERVE, /* and its release, which is noted apart */
 	CLIENT_RELEASE,
 	CLIENT_PREVIEW,
+	CLIENT_PREVIEW_NOWHERE, /* more than any node has: why, and when */
 	CLIENT_LIST_NODES,
 	CLIENT_LIST_RESERVATIONS,
 	CLIENT_CALLS,

@@ -7,11 +7,14 @@
 
 #include <signal.h>
 
+static const char *const LEVELS[] = {"debug", "info", "warn", "error", NULL};
+
 static const struct option options_table[] = {
 	{.name = "log-level",
 	 .kind = OPTION_TEXT,
 	 .value = "LEVEL",
-	 .help = "debug, info, warn or error (info)"},
+	 .help = "debug, info, warn or error (info)",
+	 .choices = LEVELS},
 	{0},
 };
 
@@ -88,10 +91,8 @@ static int run(const struct options *options)
 	struct error error = {0};
 	int status;
 
-	if (level_name && !log_level_parse(level_name, &level)) {
-		error_set(&error, ERROR_INVALID_INPUT, "--log-level '%s' is none", level_name);
-		return verb_fail(&error, EXIT_USAGE);
-	}
+	if (level_name && !log_level_parse(level_name, &level))
+		assert(false); /* it is one of LEVELS */
 	log_set_level(level);
 	if (!verb_config(options, false, &daemon.config, &error))
 		return verb_fail(&error, EXIT_USAGE);

@@ -243,10 +243,17 @@ static void sort_devices(const json_t *devices, struct device_list *list)
 static void show_devices(const json_t *status, size_t width, bool wide, struct buf *out)
 {
 	static const struct table_column columns[] = {
-		{"GPU", TABLE_RIGHT},       {"DEVICE", TABLE_ID},       {"CLASS", 0},
-		{"PROFILE", TABLE_WIDE},    {"NUMA", TABLE_RIGHT},      {"HEALTH", TABLE_FLEX},
-		{"ALLOCATION", TABLE_FLEX}, {"ENDS", TABLE_SPARSE},     {"ENDS AT", TABLE_WIDE},
-		{"HELD BY", TABLE_FLEX},    {"VISIBLE AS", TABLE_WIDE},
+		{"GPU", TABLE_RIGHT},
+		{"DEVICE", TABLE_DEVICE},
+		{"CLASS", 0},
+		{"PROFILE", TABLE_WIDE},
+		{"NUMA", TABLE_RIGHT | TABLE_SPARE},
+		{"HEALTH", TABLE_FLEX},
+		{"ALLOCATION", TABLE_ID | TABLE_SPARE},
+		{"ENDS", TABLE_SPARSE},
+		{"ENDS AT", TABLE_WIDE},
+		{"HELD BY", TABLE_FLEX},
+		{"VISIBLE AS", TABLE_WIDE},
 	};
 	struct device_list devices = {0};
 	CLEANUP(table) struct table table;

@@ -65,6 +65,8 @@ static bool backup(struct cli *cli, struct error *error)
 	/* Before the work, so that it isn't done for nothing. */
 	if (durable_stamp(path).exists)
 		return exists(path, error);
+	if (!durable_check_writable(path, error))
+		return error_hint(error, "Make its folder first, or name another file.");
 	if (!find_url(cli, &url, error))
 		return false;
 	done = write_backup(url, path, &info, error);

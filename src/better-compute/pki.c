@@ -60,6 +60,14 @@ static void print_stage(enum pki_stage stage)
 	}
 }
 
+static bool hint_home(struct error *error)
+{
+	if (error->code == ERROR_NOT_FOUND)
+		error_hint(error, "Name the control plane's folder: --home DIR; or make one: "
+				  "better-compute serve --init --home DIR");
+	return false;
+}
+
 static bool print(struct cli *cli, const char *path, struct error *error)
 {
 	CLEANUP(tree) json_t *answer = NULL;
@@ -67,11 +75,8 @@ static bool print(struct cli *cli, const char *path, struct error *error)
 	struct pki_pin_texts pins;
 	enum pki_stage stage;
 
-	if (!pki_folder_load(path, &folder, error)) {
-		if (error->code == ERROR_NOT_FOUND)
-			error_hint(error, "Make it: better-compute pki init --home DIR");
-		return false;
-	}
+	if (!pki_folder_load(path, &folder, error))
+		return hint_home(error);
 	pki_folder_pin_texts(&folder, &pins);
 	stage = pki_folder_stage(&folder, cli->now);
 	answer = describe(&folder, &pins, cli->now, error);
@@ -96,13 +101,13 @@ static bool rotate(struct cli *cli, struct error *error)
 		return false;
 	if (step && str_equal(step, "begin")) {
 		if (!pki_rotate_begin(path, force, cli->now, error))
-			return false;
+			return hint_home(error);
 	} else if (step && str_equal(step, "finish")) {
 		if (!pki_rotate_finish(path, cli->now, error))
-			return false;
+			return hint_home(error);
 	} else if (step && str_equal(step, "cancel")) {
 		if (!pki_rotate_cancel(path, cli->now, error))
-			return false;
+			return hint_home(error);
 		output_note("the next keys are gone; a node that was given their pins alone is to "
 			    "have these back");
 	} else if (step) {

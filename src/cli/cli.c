@@ -123,8 +123,11 @@ bool cli_check_out(struct cli *cli, struct error *error)
 {
 	const char *path = options_text(cli->options, "out");
 
-	return !path || options_given(cli->options, "force") || durable_absent(path) ||
-	       exists(path, error);
+	if (!path)
+		return true;
+	if (!durable_check_writable(path, error))
+		return error_hint(error, "Name another file: --out FILE. Nothing was changed.");
+	return options_given(cli->options, "force") || durable_absent(path) || exists(path, error);
 }
 
 bool cli_write_out(struct cli *cli, const void *data, size_t length, mode_t mode,

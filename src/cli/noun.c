@@ -16,6 +16,11 @@ static const char *item_name(const struct noun *noun, const json_t *item)
 	return noun->name_key ? view_text(item, noun->name_key) : NULL;
 }
 
+static const char *item_other_name(const struct noun *noun, const json_t *item)
+{
+	return noun->also_key ? view_text(item, noun->also_key) : NULL;
+}
+
 /* What people paste from a table may end in "…". */
 static size_t prefix_length(const char *text)
 {
@@ -118,7 +123,8 @@ bool noun_match(const struct noun *noun, const json_t *items, const char *text, 
 	json_array_foreach(items, index, item)
 	{
 		const char *id = view_text(item, "id"), *name = item_name(noun, item);
-		if (id && name && str_equal(name, text))
+		const char *other = item_other_name(noun, item);
+		if (id && ((name && str_equal(name, text)) || (other && str_equal(other, text))))
 			*vec_push(&by_name) = item;
 		if (id && begins_id(noun, id, text, length))
 			*vec_push(&by_id) = item;
@@ -236,7 +242,8 @@ void noun_note_simulated(struct cli *cli, json_t *nodes)
 		nodes = read;
 	json_array_foreach(nodes, index, item)
 	{
-		if (json_is_true(json_object_get(item, "simulated")) && count++ < NODES_NOTED)
+		if (json_is_true(json_object_get(item, "simulated")) &&
+		    json_array_size(json_object_get(item, "gpus")) > 0 && count++ < NODES_NOTED)
 			note_simulated(item);
 	}
 	if (count > NODES_NOTED)
@@ -275,6 +282,37 @@ bool noun_list(struct cli *cli, enum noun_kind kind, const char *query, const ch
 	return true;
 }
 
+/* "tenant  research (ten_…)" instead of "tenantId  ten_…", as the pages and the tables say it. */
+static json_t *with_names(struct cli *cli, const json_t *item)
+{
+	static const struct {
+		const char *key, *label;
+		enum noun_kind kind;
+	} OTHERS[] = {{"tenantId", "tenant", NOUN_TENANT},
+		      {"siteId", "site", NOUN_SITE},
+		      {"poolId", "pool", NOUN_POOL}};
+	CLEANUP(noun_view) struct noun_view view = {.cli = cli};
+	json_t *shown = json_object();
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)item, key, value)
+	{
+		const char *label = key, *text = NULL;
+		for (size_t i = 0; i < ARRAY_SIZE(OTHERS); i++) {
+			if (!str_equal(key, OTHERS[i].key) || !json_is_string(value))
+				continue;
+			label = OTHERS[i].label;
+			text = noun_view_name(&view, OTHERS[i].kind, item, key);
+			if (!str_equal(text, json_string_value(value)))
+				text = arena_printf(&cli->arena, "%s (%s)", text,
+						    json_string_value(value));
+		}
+		tree_set(shown, label, text ? tree_string(text) : json_incref(value));
+	}
+	return shown;
+}
+
 void noun_print(struct cli *cli, const json_t *item)
 {
 	const char *id = view_text(item, "id");
@@ -287,6 +325,7 @@ void noun_print(struct cli *cli, const json_t *item)
 		noun->page(cli, item);
 		return;
 	}
-	view_fields(&text, item, cli->now, output_width());
+	CLEANUP(tree) json_t *shown = with_names(cli, item);
+	view_fields(&text, shown, cli->now, output_width());
 	output_text(&text);
 }

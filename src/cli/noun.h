@@ -37,6 +37,7 @@ struct noun {
 	size_t column_count;
 	void (*row)(struct noun_view *view, const json_t *item);
 	void (*page)(struct cli *cli, const json_t *item); /* one of it, for people; NULL: fields */
+	const char *also_key; /* another field that names it; NULL: none */
 };
 
 const struct noun *noun_get(enum noun_kind kind);

@@ -84,9 +84,10 @@ static void join_token_row(struct noun_view *view, const json_t *item)
 }
 
 static const struct table_column NODE_COLUMNS[] = {
-	{"ID", TABLE_ID},     {"HOSTNAME", TABLE_FLEX}, {"STATE", 0},        {"POOL", 0},
-	{"GPUS", TABLE_FLEX}, {"BOOKED", TABLE_RIGHT},  {"LINK", 0},         {"TRUST", TABLE_WIDE},
-	{"BCD", TABLE_WIDE},  {"SPEC", TABLE_WIDE},     {"NOTE", TABLE_FLEX}};
+	{"ID", TABLE_ID},    {"HOSTNAME", TABLE_FLEX}, {"STATE", 0},
+	{"POOL", 0},         {"GPUS", TABLE_FLEX},     {"BOOKED", TABLE_RIGHT},
+	{"LINK", 0},         {"AS NODE", TABLE_WIDE},  {"TRUST", TABLE_WIDE},
+	{"BCD", TABLE_WIDE}, {"SPEC", TABLE_WIDE},     {"NOTE", TABLE_FLEX}};
 
 static size_t booked_devices(const json_t *node)
 {
@@ -122,6 +123,7 @@ static void node_row(struct noun_view *view, const json_t *item)
 	table_cell(view->table, connected ? "connected"
 				: seen    ? arena_printf(arena, "seen %s", seen)
 					  : "never seen");
+	table_cell(view->table, view_text(item, "kubernetesNodeName"));
 	table_cell(view->table, view_text(item, "trust"));
 	table_cell(view->table, view_text(item, "bcdVersion"));
 	table_cellf(view->table, "%lld/%lld", (long long)view_number(item, "storedGeneration"),
@@ -232,7 +234,7 @@ static const struct noun NOUNS[NOUN_COUNT] = {
 			     COLUMNS(JOIN_TOKEN_COLUMNS), .row = join_token_row},
 	[NOUN_NODE] = {"node", "nodes", "/v1/nodes", "node", "hostname",
 		       "bcd join on the machine, with a join token", COLUMNS(NODE_COLUMNS),
-		       .row = node_row, .page = page_of_node},
+		       .row = node_row, .page = page_of_node, .also_key = "kubernetesNodeName"},
 	[NOUN_RESERVATION] = {"reservation", "reservations", "/v1/reservations", "rsv", NULL,
 			      "better-compute reserve --gpus 1 --for 8h --kubernetes",
 			      COLUMNS(RESERVATION_COLUMNS), .row = reservation_row,

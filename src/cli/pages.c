@@ -85,7 +85,7 @@ static const struct table_column ALLOCATION_COLUMNS[] = {{"ALLOCATION", TABLE_ID
 							 {"NODE", TABLE_ID},
 							 {"STATE", 0},
 							 {"CLASS", 0},
-							 {"DEVICE", TABLE_FLEX}};
+							 {"DEVICE", TABLE_DEVICE}};
 
 static void print_allocations(const struct cli *cli, const json_t *allocations)
 {
@@ -205,7 +205,7 @@ void page_of_principal(const json_t *item)
 
 /* --- a node --- */
 
-static const struct table_column DEVICE_COLUMNS[] = {{"DEVICE", TABLE_FLEX},
+static const struct table_column DEVICE_COLUMNS[] = {{"DEVICE", TABLE_DEVICE},
 						     {"CLASS", 0},
 						     {"HEALTH", TABLE_FLEX},
 						     {"RESERVATION", TABLE_ID},

@@ -49,6 +49,9 @@ bool secret_hand_over(struct cli *cli, json_t *answer, const char *field, struct
 				  field, cli->command->noun, id ? id : "ID");
 	json_object_del(answer, field);
 	noun_print(cli, answer);
+	if (cli->output == CLI_TABLE || cli->output == CLI_WIDE)
+		output_note("the %s is in '%s', and nowhere else", field,
+			    options_text(cli->options, "out"));
 	return true;
 }
 

@@ -186,25 +186,26 @@ static size_t total_width(const struct table *table, const size_t *widths, bool 
 	return total > GAP ? total - GAP : 0;
 }
 
-/* Makes columns narrower until the rows fit; false when nothing more may be cut. */
-static bool fit(const struct table *table, size_t *widths, size_t width, bool wide)
+/* Makes columns narrower until the rows fit, ids and, if `flex`, others; false when nothing more may
+ * be cut. */
+static bool fit(const struct table *table, size_t *widths, size_t width, bool flex)
 {
-	size_t total = total_width(table, widths, wide);
+	size_t total = total_width(table, widths, false);
 
 	for (size_t i = table->column_count; i-- > 0 && total > width;) {
-		if (!(table->columns[i].flags & TABLE_ID) || !shown(table, i, wide))
+		if (!(table->columns[i].flags & TABLE_ID) || !shown(table, i, false))
 			continue;
 		size_t least = id_width(table, i);
 		if (least < widths[i])
 			widths[i] = least;
-		total = total_width(table, widths, wide);
+		total = total_width(table, widths, false);
 	}
-	for (size_t i = table->column_count; i-- > 0 && total > width;) {
-		if (!(table->columns[i].flags & TABLE_FLEX) || !shown(table, i, wide))
+	for (size_t i = table->column_count; flex && i-- > 0 && total > width;) {
+		if (!(table->columns[i].flags & TABLE_FLEX) || !shown(table, i, false))
 			continue;
 		size_t excess = total - width, least = FLEX_MIN < widths[i] ? FLEX_MIN : widths[i];
 		widths[i] = widths[i] > least + excess ? widths[i] - excess : least;
-		total = total_width(table, widths, wide);
+		total = total_width(table, widths, false);
 	}
 	return total <= width;
 }
@@ -221,6 +222,20 @@ void table_add_cut(struct buf *out, const char *text, size_t width)
 		buf_add_char(out, *text);
 	}
 	buf_add_text(out, "…");
+}
+
+#define UUID_SHORT 8 /* characters of a GPU's UUID that people see */
+
+void table_add_device(struct buf *out, const char *atom)
+{
+	const char *uuid = strchr(atom, '/');
+	size_t length = uuid ? strcspn(uuid + 1, "/") : 0;
+
+	if (length <= UUID_SHORT + 1) {
+		buf_add_text(out, atom);
+		return;
+	}
+	buf_printf(out, "%.*s…%s", (int)(uuid + 1 - atom) + UUID_SHORT, atom, uuid + 1 + length);
 }
 
 static void add_cell(struct buf *out, const char *text, size_t width, bool right)
@@ -314,18 +329,67 @@ static void render_blocks(const struct table *table, size_t width, struct buf *o
 	}
 }
 
+/* The same rows for less room: devices by their short names, and spare columns left out or not. */
+static void make_narrow(const struct table *table, bool spare, struct table_column *columns,
+			struct table *ret_narrow)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < table->column_count; i++) {
+		if (spare || !(table->columns[i].flags & TABLE_SPARE))
+			columns[count++] = table->columns[i];
+	}
+	table_init(ret_narrow, columns, count);
+	for (size_t i = 0; i < table->cells.count; i++) {
+		unsigned flags = table->columns[i % table->column_count].flags;
+		CLEANUP(buf) struct buf text = {0};
+		if (!spare && flags & TABLE_SPARE)
+			continue;
+		if (flags & TABLE_DEVICE)
+			table_add_device(&text, table->cells.items[i]);
+		else
+			buf_add_text(&text, table->cells.items[i]);
+		*vec_push(&ret_narrow->cells) = mem_strdup(buf_text(&text));
+	}
+}
+
+static void add_rows(const struct table *table, const size_t *widths, bool wide, struct buf *out)
+{
+	add_row(table, widths, wide, 0, true, out);
+	for (size_t row = 0; row < table_row_count(table); row++)
+		add_row(table, widths, wide, row, false, out);
+}
+
+static void natural_widths(const struct table *table, size_t *widths)
+{
+	for (size_t i = 0; i < table->column_count; i++)
+		widths[i] = natural_width(table, i);
+}
+
+/* Spare columns go before any text is cut. False when the rows don't fit. */
+static bool render_narrow(const struct table *table, size_t width, bool spare, struct buf *out)
+{
+	struct table_column columns[TABLE_MAX_COLUMNS];
+	size_t widths[TABLE_MAX_COLUMNS] = {0};
+	CLEANUP(table) struct table narrow;
+
+	make_narrow(table, spare, columns, &narrow);
+	natural_widths(&narrow, widths);
+	if (!fit(&narrow, widths, width, !spare))
+		return false;
+	add_rows(&narrow, widths, false, out);
+	return true;
+}
+
 void table_render(const struct table *table, size_t width, bool wide, struct buf *out)
 {
 	size_t widths[TABLE_MAX_COLUMNS] = {0};
 
 	assert(table->cells.count % table->column_count == 0);
-	for (size_t i = 0; i < table->column_count; i++)
-		widths[i] = natural_width(table, i);
-	if (width && !wide && !fit(table, widths, width, wide)) {
+	natural_widths(table, widths);
+	if (!width || wide || total_width(table, widths, false) <= width)
+		add_rows(table, widths, wide, out);
+	else if (!render_narrow(table, width, true, out) &&
+		 !render_narrow(table, width, false, out))
 		render_blocks(table, width, out);
-		return;
-	}
-	add_row(table, widths, wide, 0, true, out);
-	for (size_t row = 0; row < table_row_count(table); row++)
-		add_row(table, widths, wide, row, false, out);
 }

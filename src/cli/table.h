@@ -1,9 +1,9 @@
 /*
  * table: rows for a terminal. Pure: the width is an argument.
  *
- * When the rows are wider than the terminal, ids are cut to what tells them apart (with "…"), then
- * flexible columns are cut; when that isn't enough, each row becomes a block of "TITLE  cell" lines.
- * What is cut is never silently gone: "…" stands for it, and wide output or a pipe shows it whole.
+ * When the rows are wider than the terminal, devices are named shortly and ids are cut to what tells
+ * them apart (with "…"), then spare columns are left out and flexible ones cut; when that isn't
+ * enough, each row becomes a block of "TITLE  cell" lines. What is cut is never silently gone: "…" stands for it, and wide output or a pipe shows it whole.
  * Text from outside is shown without control characters.
  */
 #pragma once
@@ -19,6 +19,9 @@ enum table_flags {
 	TABLE_FLEX = 1 << 2,   /* may be cut */
 	TABLE_WIDE = 1 << 3,   /* shown by -o wide only */
 	TABLE_SPARSE = 1 << 4, /* left out while all its cells are empty */
+	TABLE_DEVICE =
+		1 << 5, /* names of devices: shown as table_add_device does where it's narrow */
+	TABLE_SPARE = 1 << 6, /* left out where it's too narrow for all */
 };
 
 struct table_column {
@@ -56,6 +59,9 @@ void table_render(const struct table *table, size_t width, bool wide, struct buf
 size_t table_text_width(const char *text);
 /* At most `width` characters of text; "…" as the last when it had to be cut. */
 void table_add_cut(struct buf *out, const char *text, size_t width);
+
+/* "gpu/6f1c0000…/s0" of "gpu/6f1c0000-aaaa-…/s0": short, and still that device's alone. */
+void table_add_device(struct buf *out, const char *atom);
 
 /* For text from outside, in place: '?' for each character that a terminal obeys rather than shows
  * (controls, what turns the writing's direction, what has no width) and for broken UTF-8. */

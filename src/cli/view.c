@@ -1,11 +1,11 @@
 #include "cli/view.h"
 #include "cli/page.h"
+#include "cli/table.h"
 #include "cli/when.h"
 
 #include <stdio.h>
 
-#define LATER_MS   5000 /* a start so near is now: clocks of two machines differ */
-#define ATOM_SHORT 8    /* characters of a GPU's UUID that people see */
+#define LATER_MS 5000 /* a start so near is now: clocks of two machines differ */
 
 const char *view_text(const json_t *object, const char *key)
 {
@@ -395,15 +395,10 @@ const char *view_ends(struct arena *arena, const json_t *reservation, struct wal
 
 const char *view_atom(struct arena *arena, const char *atom)
 {
-	const char *uuid = strchr(atom, '/');
-	size_t length;
+	CLEANUP(buf) struct buf text = {0};
 
-	if (!uuid)
-		return atom;
-	length = strcspn(++uuid, "/");
-	if (length <= ATOM_SHORT + 1)
-		return atom;
-	return arena_printf(arena, "%.*s…%s", (int)(uuid - atom) + ATOM_SHORT, atom, uuid + length);
+	table_add_device(&text, atom);
+	return arena_strdup(arena, buf_text(&text));
 }
 
 const char *view_hours(struct arena *arena, int64_t seconds)

@@ -99,29 +99,129 @@ static json_t *capability_labels(const char *capabilities_text)
 	return labels;
 }
 
-/* What is said of the node, by operators and by the system. */
-static bool add_labels(struct store_connection *db, const char *node, json_t *answer,
-		       struct error *error)
+#define NODE_SELECT                                                                                \
+	"SELECT n.id, n.pool, p.site, p.tenant, n.hostname, n.kubernetes_node_name, n.state, "     \
+	"n.trust, "                                                                                \
+	"s.connected, s.seen_ms, n.bcd_version, n.capabilities, n.simulated, "                     \
+	"n.simulated_reason, n.spec_generation, n.stored_generation, n.created_ms "                \
+	"FROM nodes n JOIN pools p ON p.id = n.pool LEFT JOIN node_streams s ON s.node = n.id "    \
+	"WHERE "
+#define NODE_PAGE                                                                                  \
+	"n.id > $1 AND ($2 = '' OR p.tenant = $2) AND ($4 = '' OR n.pool = $4) AND ($5 = '' OR "   \
+	"n.state = $5) ORDER BY n.id LIMIT $3"
+
+/* A node's parts are looked up for one node, or at once for all of a page: in order of the node,
+ * which is the first column. */
+#define OF_ONE  "= $1"
+#define OF_PAGE "IN (SELECT n.id FROM nodes n JOIN pools p ON p.id = n.pool WHERE " NODE_PAGE ")"
+
+enum part {
+	PART_LABELS,
+	PART_GPUS,
+	PART_DEVICES, /* the inventory has them */
+	PART_GONE,    /* booked though the inventory has them no more */
+	PART_CONDITIONS,
+	PARTS,
+};
+
+struct part_sql {
+	const char *one, *page;
+	bool timed; /* has now as its last parameter */
+};
+
+#define PART(sql)       {sql(OF_ONE, ""), sql(OF_PAGE, ""), false}
+#define TIMED_PART(sql) {sql(OF_ONE, "$2"), sql(OF_PAGE, "$6"), true}
+
+#define LABELS_SQL(nodes, now)                                                                     \
+	"SELECT node, name, value, system FROM node_labels WHERE node " nodes " ORDER BY node, "   \
+	"name"
+#define GPUS_SQL(nodes, now)                                                                       \
+	"SELECT node, uuid, model, memory_bytes, pci, numa, healthy, cause FROM gpus WHERE "       \
+	"node " nodes " ORDER BY node, pci, uuid"
+#define DEVICES_SQL(nodes, now)                                                                    \
+	"SELECT m.node, m.atom, m.class, m.profile, m.gpu, m.healthy, m.cause, b.reservation, "    \
+	"b.id FROM atoms m LEFT JOIN (SELECT a.node, a.id, a.reservation, d.atom FROM "            \
+	"allocations a JOIN allocation_devices d ON d.allocation = a.id WHERE a.node " nodes       \
+	" AND a.state IN ('placed', 'bound', 'releasing') AND a.from_ms <= " now                   \
+	") AS b ON b.node = m.node AND b.atom = m.atom WHERE m.node " nodes                        \
+	" ORDER BY m.node, m.gpu, m.leaf_lo, m.atom"
+#define GONE_SQL(nodes, now)                                                                       \
+	"SELECT a.node, d.atom, d.class, d.profile, d.gpu, 0, 'gone', a.reservation, a.id FROM "   \
+	"allocations a JOIN allocation_devices d ON d.allocation = a.id WHERE a.node " nodes       \
+	" AND a.state IN ('placed', 'bound', 'releasing') AND a.from_ms <= " now                   \
+	" AND NOT EXISTS (SELECT 1 FROM atoms m WHERE m.node = a.node AND m.atom = d.atom) "       \
+	"ORDER BY a.node, d.atom"
+#define CONDITIONS_SQL(nodes, now)                                                                 \
+	"SELECT node, type, reason, message, since_ms FROM node_conditions WHERE node " nodes      \
+	" ORDER BY node, type"
+
+static const struct part_sql PART_SQL[PARTS] = {
+	[PART_LABELS] = PART(LABELS_SQL),         [PART_GPUS] = PART(GPUS_SQL),
+	[PART_DEVICES] = TIMED_PART(DEVICES_SQL), [PART_GONE] = TIMED_PART(GONE_SQL),
+	[PART_CONDITIONS] = PART(CONDITIONS_SQL),
+};
+
+struct parts {
+	struct store_rows rows[PARTS];
+	size_t next[PARTS];
+};
+
+static void parts_cleanup(struct parts *parts)
 {
-	CLEANUP(store_rows) struct store_rows rows = {0};
+	for (size_t i = 0; i < PARTS; i++)
+		store_rows_deinit(&parts->rows[i]);
+}
+
+#define MAX_PAGE_PARAMS 5
+
+static bool load_parts(struct store_connection *db, bool page, const struct store_value *params,
+		       size_t count, struct parts *parts, struct error *error)
+{
+	struct store_value timed[MAX_PAGE_PARAMS + 1];
+
+	assert(count <= MAX_PAGE_PARAMS);
+	memcpy(timed, params, count * sizeof *params);
+	timed[count] = store_int(store_now(db).ms);
+	for (size_t i = 0; i < PARTS; i++) {
+		const struct part_sql *part = &PART_SQL[i];
+
+		if (!store_query(db, page ? part->page : part->one, timed, count + part->timed,
+				 &parts->rows[i], error))
+			return false;
+	}
+	return true;
+}
+
+/* The node's next row of a part. */
+static bool next_row(struct parts *parts, enum part part, const char *node, size_t *ret_row)
+{
+	size_t row = parts->next[part];
+
+	if (row == parts->rows[part].count ||
+	    !str_equal(store_get_text(&parts->rows[part], row, 0), node))
+		return false;
+	parts->next[part]++;
+	*ret_row = row;
+	return true;
+}
+
+/* What is said of the node, by operators and by the system. */
+static void add_labels(struct parts *parts, const char *node, json_t *answer)
+{
+	const struct store_rows *rows = &parts->rows[PART_LABELS];
 	json_t *labels = json_object_get(answer, "labels");
 	bool spot = false;
+	size_t row;
 
-	if (!store_query(db,
-			 "SELECT name, value, system FROM node_labels WHERE node = $1 ORDER BY "
-			 "name",
-			 STORE_PARAMS(store_text(node)), &rows, error))
-		return false;
-	for (size_t i = 0; i < rows.count; i++) {
-		const char *name = store_get_text(&rows, i, 0);
+	while (next_row(parts, PART_LABELS, node, &row)) {
+		const char *name = store_get_text(rows, row, 1);
 
-		json_object_set_new(labels, name, work_text_of(&rows, i, 1));
+		json_object_set_new(labels, name, work_text_of(rows, row, 2));
 		spot = spot ||
-		       (str_equal(name, NODE_LABEL_CAPACITY) && store_get_int(&rows, i, 2) != 0 &&
-			str_equal(store_get_text(&rows, i, 1), "spot"));
+		       (str_equal(name, NODE_LABEL_CAPACITY) && store_get_int(rows, row, 3) != 0 &&
+			str_equal(store_get_text(rows, row, 2), "spot"));
 	}
 	json_object_set_new(answer, "spot", json_boolean(spot));
-	return true;
 }
 
 static void set_health(json_t *object, const struct store_rows *rows, size_t row, size_t healthy,
@@ -132,112 +232,75 @@ static void set_health(json_t *object, const struct store_rows *rows, size_t row
 		json_object_set_new(object, "cause", work_text_of(rows, row, cause));
 }
 
-static bool add_gpus(struct store_connection *db, const char *node, json_t *answer,
-		     struct error *error)
+static void add_gpus(struct parts *parts, const char *node, json_t *answer)
 {
-	CLEANUP(store_rows) struct store_rows rows = {0};
+	const struct store_rows *rows = &parts->rows[PART_GPUS];
 	json_t *gpus = json_array();
+	size_t row;
 
 	json_object_set_new(answer, "gpus", gpus);
-	if (!store_query(db,
-			 "SELECT uuid, model, memory_bytes, pci, numa, healthy, cause FROM gpus "
-			 "WHERE node = $1 ORDER BY pci, uuid",
-			 STORE_PARAMS(store_text(node)), &rows, error))
-		return false;
-	for (size_t i = 0; i < rows.count; i++) {
+	while (next_row(parts, PART_GPUS, node, &row)) {
 		json_t *gpu = json_pack(
-			"{s:o, s:o, s:o, s:o, s:o}", "uuid", work_text_of(&rows, i, 0), "model",
-			work_text_of(&rows, i, 1), "memoryBytes", work_int_of(&rows, i, 2), "pci",
-			work_text_of(&rows, i, 3), "numa", work_int_of(&rows, i, 4));
+			"{s:o, s:o, s:o, s:o, s:o}", "uuid", work_text_of(rows, row, 1), "model",
+			work_text_of(rows, row, 2), "memoryBytes", work_int_of(rows, row, 3), "pci",
+			work_text_of(rows, row, 4), "numa", work_int_of(rows, row, 5));
 
-		set_health(gpu, &rows, i, 5, 6);
+		set_health(gpu, rows, row, 6, 7);
 		json_array_append_new(gpus, gpu);
 	}
-	return true;
 }
 
-/* Columns: atom, class, profile, gpu, healthy, cause, reservation, allocation. */
-static void append_devices(const struct store_rows *rows, json_t *devices)
+static void append_devices(struct parts *parts, enum part part, const char *node, json_t *devices)
 {
-	for (size_t i = 0; i < rows->count; i++) {
-		json_t *device = json_pack("{s:o, s:o}", "atom", work_text_of(rows, i, 0), "class",
-					   work_text_of(rows, i, 1));
+	const struct store_rows *rows = &parts->rows[part];
+	size_t row;
 
-		if (store_get_text(rows, i, 2)[0] != '\0')
-			json_object_set_new(device, "profile", work_text_of(rows, i, 2));
-		json_object_set_new(device, "gpu", work_text_of(rows, i, 3));
-		set_health(device, rows, i, 4, 5);
-		if (!store_is_null(rows, i, 6)) {
-			json_object_set_new(device, "reservationId", work_text_of(rows, i, 6));
-			json_object_set_new(device, "allocationId", work_text_of(rows, i, 7));
+	while (next_row(parts, part, node, &row)) {
+		json_t *device = json_pack("{s:o, s:o}", "atom", work_text_of(rows, row, 1),
+					   "class", work_text_of(rows, row, 2));
+
+		if (store_get_text(rows, row, 3)[0] != '\0')
+			json_object_set_new(device, "profile", work_text_of(rows, row, 3));
+		json_object_set_new(device, "gpu", work_text_of(rows, row, 4));
+		set_health(device, rows, row, 5, 6);
+		if (!store_is_null(rows, row, 7)) {
+			json_object_set_new(device, "reservationId", work_text_of(rows, row, 7));
+			json_object_set_new(device, "allocationId", work_text_of(rows, row, 8));
 		}
 		json_array_append_new(devices, device);
 	}
 }
 
-/* What the inventory has, and what is booked though the inventory has it no more. */
-static bool add_devices(struct store_connection *db, const char *node, json_t *answer,
-			struct error *error)
+static void add_devices(struct parts *parts, const char *node, json_t *answer)
 {
-	CLEANUP(store_rows) struct store_rows rows = {0}, gone = {0};
 	json_t *devices = json_array();
 
 	json_object_set_new(answer, "devices", devices);
-	if (!store_query(db,
-			 "SELECT m.atom, m.class, m.profile, m.gpu, m.healthy, m.cause, "
-			 "a.reservation, a.id FROM atoms m LEFT JOIN (allocation_devices d JOIN "
-			 "allocations a ON a.id = d.allocation AND a.state IN ('placed', 'bound', "
-			 "'releasing') AND a.from_ms <= $2 AND a.node = $1) ON d.atom = m.atom "
-			 "WHERE m.node = $1 ORDER BY m.gpu, m.leaf_lo, m.atom",
-			 STORE_PARAMS(store_text(node), store_int(store_now(db).ms)), &rows,
-			 error) ||
-	    !store_query(db,
-			 "SELECT d.atom, d.class, d.profile, d.gpu, 0, 'gone', a.reservation, a.id "
-			 "FROM allocations a JOIN allocation_devices d ON d.allocation = a.id "
-			 "WHERE a.node = $1 AND a.state IN ('placed', 'bound', 'releasing') AND "
-			 "a.from_ms <= $2 AND NOT EXISTS (SELECT 1 FROM atoms m WHERE m.node = $1 "
-			 "AND m.atom = d.atom) ORDER BY d.atom",
-			 STORE_PARAMS(store_text(node), store_int(store_now(db).ms)), &gone, error))
-		return false;
-	append_devices(&rows, devices);
-	append_devices(&gone, devices);
-	return true;
+	append_devices(parts, PART_DEVICES, node, devices);
+	append_devices(parts, PART_GONE, node, devices);
 }
 
-static bool add_conditions(struct store_connection *db, const char *node, bool tenant_controlled,
-			   bool stale, json_t *answer, struct error *error)
+static void add_conditions(struct parts *parts, const char *node, bool tenant_controlled,
+			   bool stale, json_t *answer)
 {
-	CLEANUP(store_rows) struct store_rows rows = {0};
+	const struct store_rows *rows = &parts->rows[PART_CONDITIONS];
 	json_t *conditions = json_array();
+	size_t row;
 
 	json_object_set_new(answer, "conditions", conditions);
-	if (!store_query(db,
-			 "SELECT type, reason, message, since_ms FROM node_conditions WHERE node = "
-			 "$1 ORDER BY type",
-			 STORE_PARAMS(store_text(node)), &rows, error))
-		return false;
-	for (size_t i = 0; i < rows.count; i++) {
-		const char *type = store_get_text(&rows, i, 0);
+	while (next_row(parts, PART_CONDITIONS, node, &row)) {
+		const char *type = store_get_text(rows, row, 1);
 		json_t *condition =
 			json_pack("{s:o, s:o, s:o, s:o, s:b}", "type", work_text(type), "reason",
-				  work_text_of(&rows, i, 1), "message", work_text_of(&rows, i, 2),
-				  "since", work_time(store_get_int(&rows, i, 3)), "noSchedule",
+				  work_text_of(rows, row, 2), "message", work_text_of(rows, row, 3),
+				  "since", work_time(store_get_int(rows, row, 4)), "noSchedule",
 				  node_condition_no_schedule(type, tenant_controlled));
 
 		if (stale)
 			json_object_set_new(condition, "stale", json_true());
 		json_array_append_new(conditions, condition);
 	}
-	return true;
 }
-
-#define NODE_SELECT                                                                                \
-	"SELECT n.id, n.pool, p.site, p.tenant, n.hostname, n.kubernetes_node_name, n.state, "     \
-	"n.trust, "                                                                                \
-	"s.connected, s.seen_ms, n.bcd_version, n.capabilities, n.simulated, "                     \
-	"n.simulated_reason, n.spec_generation, n.stored_generation, n.created_ms "                \
-	"FROM nodes n JOIN pools p ON p.id = n.pool LEFT JOIN node_streams s ON s.node = n.id "    \
-	"WHERE "
 
 /* The columns of the node's own row, without its parts. */
 static json_t *node_head(const struct store_rows *rows, size_t row, int64_t now_ms)
@@ -265,21 +328,44 @@ static json_t *node_head(const struct store_rows *rows, size_t row, int64_t now_
 	return answer;
 }
 
-static bool node_answer(struct store_connection *db, const struct store_rows *rows, size_t row,
-			json_t **ret_answer, struct error *error)
+static json_t *whole_answer(const struct store_rows *rows, size_t row, struct parts *parts,
+			    int64_t now_ms)
 {
 	const char *id = store_get_text(rows, row, 0);
-	int64_t now_ms = store_now(db).ms;
 	bool tenant_controlled = str_equal(store_get_text(rows, row, 7),
 					   control_trust_name(CONTROL_TRUST_TENANT_CONTROLLED));
 	bool stale = now_ms - store_get_int(rows, row, 9) >= NODE_CONDITIONS_STALE_MS;
-	CLEANUP(json_ref) json_t *answer = node_head(rows, row, now_ms);
+	json_t *answer = node_head(rows, row, now_ms);
 
-	if (!add_labels(db, id, answer, error) || !add_gpus(db, id, answer, error) ||
-	    !add_devices(db, id, answer, error) ||
-	    !add_conditions(db, id, tenant_controlled, stale, answer, error))
+	add_labels(parts, id, answer);
+	add_gpus(parts, id, answer);
+	add_devices(parts, id, answer);
+	add_conditions(parts, id, tenant_controlled, stale, answer);
+	return answer;
+}
+
+static bool node_answer(struct store_connection *db, const struct store_rows *rows, size_t row,
+			json_t **ret_answer, struct error *error)
+{
+	const struct store_value id = store_text(store_get_text(rows, row, 0));
+	CLEANUP(parts) struct parts parts = {0};
+
+	if (!load_parts(db, false, &id, 1, &parts, error))
 		return false;
-	*ret_answer = TAKE(answer);
+	*ret_answer = whole_answer(rows, row, &parts, store_now(db).ms);
+	return true;
+}
+
+static bool node_answers(struct store_connection *db, const struct store_value *params,
+			 size_t params_count, const struct store_rows *rows, size_t count,
+			 json_t *items, struct error *error)
+{
+	CLEANUP(parts) struct parts parts = {0};
+
+	if (!load_parts(db, true, params, params_count, &parts, error))
+		return false;
+	for (size_t i = 0; i < count; i++)
+		json_array_append_new(items, whole_answer(rows, i, &parts, store_now(db).ms));
 	return true;
 }
 
@@ -288,11 +374,11 @@ static const struct thing NODE = {
 	.prefix = "node",
 	.read = ACCESS_NODES_READ,
 	.one = NODE_SELECT "n.id = $1",
-	.page = NODE_SELECT "n.id > $1 AND ($2 = '' OR p.tenant = $2) AND ($4 = '' OR n.pool = $4) "
-			    "AND ($5 = '' OR n.state = $5) ORDER BY n.id LIMIT $3",
+	.page = NODE_SELECT NODE_PAGE,
 	.filters = 2,
 	.tenant_column = 3,
 	.answer = node_answer,
+	.answers = node_answers,
 };
 
 static bool node_get(struct store_connection *db, const struct control_call *call,
@@ -540,8 +626,9 @@ static bool retire(struct store_connection *db, struct node *node, struct error 
 	if (!live_allocations(db, node->id, &rows, error))
 		return false;
 	if (rows.count > 0) {
-		error_set(error, ERROR_INVALID_STATE, "node '%s' has %zu allocations, such as %s",
-			  node->id, rows.count, store_get_text(&rows, 0, 0));
+		error_set(error, ERROR_INVALID_STATE, "node '%s' has %zu allocation%s, such as %s",
+			  node->id, rows.count, rows.count == 1 ? "" : "s",
+			  store_get_text(&rows, 0, 0));
 		return error_hint(error, "Release its reservations first, or declare it lost with "
 					 "{\"lost\":true} when the machine is gone.");
 	}

@@ -189,8 +189,8 @@ bool placing_plan(struct store_connection *db, const struct pool *pool,
 
 static bool choose_among_all(struct store_connection *db, const struct pool *pool,
 			     const struct placing_turn *turn, const struct store_rows *gangs,
-			     struct placement_request *request, struct placing_choice *choice,
-			     struct error *error)
+			     struct placement_request *request, enum placing_depth depth,
+			     struct placing_choice *choice, struct error *error)
 {
 	if (!plan_gangs(db, pool, turn, gangs, choice, error))
 		return false;
@@ -198,7 +198,27 @@ static bool choose_among_all(struct store_connection *db, const struct pool *poo
 	request->waits_count = choice->waits_count;
 	placement_decide(request, choice->view.nodes, choice->view.count, &choice->answer);
 	choice->explained = true;
+	if (depth == PLACING_TIMES && choice->answer.members_count == 0 &&
+	    !placement_first_fit(request, choice->view.nodes, choice->view.count,
+				 &choice->first_fit_ms))
+		choice->first_fit_ms = INT64_MAX;
 	return true;
+}
+
+/* For one node and one kind of device, when a quick search found none. *ret_done false: only a look
+ * at all nodes can say when. */
+static bool explain(struct store_connection *db, const struct pool *pool,
+		    const struct placing_turn *turn, const struct placement_request *request,
+		    enum placing_depth depth, struct placing_choice *choice, bool *ret_done,
+		    struct error *error)
+{
+	placing_choice_deinit(choice);
+	if (!room_load(db, pool->id, request, turn->reservation, &choice->view, error))
+		return false;
+	placement_decide(request, choice->view.nodes, choice->view.count, &choice->answer);
+	choice->explained = *ret_done = true;
+	return depth != PLACING_TIMES || choice->answer.members_count > 0 ||
+	       room_first_fit(db, pool->id, request, &choice->first_fit_ms, ret_done, error);
 }
 
 bool placing_choose_among_all(struct store_connection *db, const struct pool *pool,
@@ -209,7 +229,7 @@ bool placing_choose_among_all(struct store_connection *db, const struct pool *po
 
 	apply_pool(pool, request);
 	return load_gangs_before(db, pool, turn, &gangs, error) &&
-	       choose_among_all(db, pool, turn, &gangs, request, ret_choice, error);
+	       choose_among_all(db, pool, turn, &gangs, request, PLACING_TIMES, ret_choice, error);
 }
 
 bool placing_choose(struct store_connection *db, const struct pool *pool,
@@ -218,7 +238,7 @@ bool placing_choose(struct store_connection *db, const struct pool *pool,
 		    struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows gangs = {0};
-	bool found = false, alone;
+	bool found = false, alone, done = false;
 
 	apply_pool(pool, request);
 	placing_choice_deinit(ret_choice);
@@ -231,15 +251,10 @@ bool placing_choose(struct store_connection *db, const struct pool *pool,
 	ret_choice->explained = found;
 	if (found || (alone && depth == PLACING_FITS))
 		return true;
-	if (!alone || depth == PLACING_TIMES || request->needs_count > 1)
-		return choose_among_all(db, pool, turn, &gangs, request, ret_choice, error);
-	placing_choice_deinit(ret_choice);
-	if (!room_load(db, pool->id, request, turn->reservation, &ret_choice->view, error))
+	if (alone && request->needs_count == 1 &&
+	    !explain(db, pool, turn, request, depth, ret_choice, &done, error))
 		return false;
-	placement_decide(request, ret_choice->view.nodes, ret_choice->view.count,
-			 &ret_choice->answer);
-	ret_choice->explained = true;
-	return true;
+	return done || choose_among_all(db, pool, turn, &gangs, request, depth, ret_choice, error);
 }
 
 /* A gang of more nodes than the pool has for it: no wait helps, whatever holds them now. */

@@ -23,7 +23,8 @@ struct placing_choice {
 	int64_t *waits;         /* first fits of gangs that came first; the request borrows them */
 	char (*gangs)[ID_SIZE]; /* whose they are */
 	size_t waits_count;
-	bool explained; /* it fits, or the reasons are of all nodes */
+	bool explained;       /* it fits, or the reasons are of all nodes */
+	int64_t first_fit_ms; /* PLACING_TIMES, when it doesn't fit; INT64_MAX: never, as things stand */
 };
 void placing_choice_deinit(struct placing_choice *choice);
 
@@ -32,7 +33,7 @@ void placing_choice_deinit(struct placing_choice *choice);
 enum placing_depth {
 	PLACING_FITS,    /* where, if it does */
 	PLACING_REASONS, /* and if not, why */
-	PLACING_TIMES,   /* and with all bookings in the view, to say when */
+	PLACING_TIMES,   /* and when it would first fit */
 };
 MUST_CHECK bool placing_choose(struct store_connection *db, const struct pool *pool,
 			       const struct placing_turn *turn, struct placement_request *request,

@@ -44,20 +44,17 @@ static const char *state_of(const struct placement_answer *answer)
 	return answer->never ? "denied" : "pending";
 }
 
-static json_t *preview_answer(const struct placing_choice *choice,
-			      const struct placement_request *request)
+static json_t *preview_answer(const struct placing_choice *choice)
 {
 	const struct placement_answer *answer = &choice->answer;
 	json_t *nodes = json_array(), *preview;
-	int64_t first_fit_ms;
 
 	for (size_t i = 0; i < answer->members_count; i++)
 		json_array_append_new(nodes, member_answer(&answer->members[i]));
 	preview = json_pack("{s:b, s:s, s:o, s:o}", "fits", answer->members_count > 0, "state",
 			    state_of(answer), "nodes", nodes, "reasons", placing_reasons(answer));
-	if (answer->members_count == 0 &&
-	    placement_first_fit(request, choice->view.nodes, choice->view.count, &first_fit_ms))
-		json_object_set_new(preview, "firstFitAt", work_time(first_fit_ms));
+	if (answer->members_count == 0 && choice->first_fit_ms < INT64_MAX)
+		json_object_set_new(preview, "firstFitAt", work_time(choice->first_fit_ms));
 	return preview;
 }
 
@@ -109,7 +106,7 @@ static bool capacity_preview(struct store_connection *db, const struct control_c
 		return true;
 	if (!placing_choose(db, &pool, &last, &request, PLACING_TIMES, &choice, error))
 		return false;
-	*ret_answer = preview_answer(&choice, &request);
+	*ret_answer = preview_answer(&choice);
 	return true;
 }
 WORK_CALL(capacity_preview, STORE_READ)

@@ -121,54 +121,101 @@ bool room_refresh_all(struct store_connection *db, const struct store_rows *node
 
 /* --- reasons without a look --- */
 
-/* Rows of the one kind; a node that has devices, but none of this kind, has none of them. */
-static bool load_rooms(struct store_connection *db, const char *pool,
-		       const struct placement_request *request, struct view *view,
-		       struct error *error)
+#define HEARD "s.connected = 1 AND s.seen_ms > $4"
+
+/* Nodes of which the rows below don't say why they can't take the request: $7 devices of the kind
+ * within [$8, $9), for the reservation $10. */
+#define TO_LOOK_AT                                                                                 \
+	"n.id IN (SELECT a.node FROM allocations a WHERE a.reservation = $10 AND a.state = "       \
+	"'failed') OR (n.state = 'ready' AND " HEARD " AND n.trust <> $5 AND ($6 = 1 OR l.node "   \
+	"IS NULL) AND ((n.roomed = 0 AND n.has_inventory = 1) OR (n.roomed = 2 AND r.total >= $7 " \
+	"AND r.healthy >= $7 AND (r.idle >= $7 OR r.first_end_ms <= $8 OR r.last_from_ms >= "      \
+	"$9))))"
+
+/* What is alike for the filters is one row; what has to be looked at is one of its own. */
+#define ALIKE                                                                                      \
+	"SELECT look, min(id), count(*), trust, state, capabilities, vcpus, memory_bytes, heard, " \
+	"spot, condition, roomed, total, healthy, idle FROM (SELECT n.id, n.trust, n.state, "      \
+	"n.capabilities, n.vcpus, n.memory_bytes, n.roomed, CASE WHEN " HEARD " THEN 1 ELSE 0 "    \
+	"END AS heard, CASE WHEN l.node IS NULL THEN 0 ELSE 1 END AS spot, (SELECT min(c.type) "   \
+	"FROM node_conditions c WHERE c.node = n.id AND c.type IN "                                \
+	"(" NODE_CONDITIONS_NO_SCHEDULE ")) AS condition, coalesce(r.total, 0) AS total, "         \
+	"coalesce(r.healthy, 0) AS healthy, coalesce(r.idle, 0) AS idle, CASE WHEN " TO_LOOK_AT    \
+	" THEN n.id ELSE '' END AS look FROM nodes n LEFT JOIN node_streams s ON s.node = n.id "   \
+	"LEFT JOIN node_room r ON r.node = n.id AND r.class = $2 AND r.profile = $3 LEFT JOIN "    \
+	"node_labels l ON l.node = n.id AND l.name = '" NODE_LABEL_CAPACITY "' AND l.value = "     \
+	"'spot' AND l.system = 1 WHERE n.pool = $1 AND n.state NOT IN ('retired', 'lost')) AS "    \
+	"heads GROUP BY look, trust, state, capabilities, vcpus, memory_bytes, heard, spot, "      \
+	"condition, roomed, total, healthy, idle"
+
+static bool load_alike(struct store_connection *db, const char *pool,
+		       const struct placement_request *request, const char *reservation,
+		       struct store_rows *rows, struct error *error)
 {
 	const struct placement_need *need = &request->needs[0];
-	CLEANUP(store_rows) struct store_rows rows = {0};
 
-	if (!store_query(db,
-			 "SELECT n.id, n.roomed, r.total, r.healthy, r.idle, r.first_end_ms, "
-			 "r.last_from_ms FROM nodes n LEFT JOIN node_room r ON r.node = n.id AND "
-			 "r.class = $2 AND r.profile = $3 WHERE n.pool = $1",
-			 STORE_PARAMS(store_text(pool),
-				      store_text(placement_class_name(need->class)),
-				      store_text(need->profile ? need->profile : "")),
-			 &rows, error))
-		return false;
-	for (size_t i = 0; i < rows.count; i++) {
-		struct placement_node *node = view_find(view, store_get_text(&rows, i, 0));
-		struct placement_room *room;
+	return store_query(
+		db, ALIKE,
+		STORE_PARAMS(store_text(pool), store_text(placement_class_name(need->class)),
+			     store_text(need->profile ? need->profile : ""),
+			     store_int(store_now(db).ms - NODE_UNREACHABLE_MS),
+			     store_text(control_trust_name(CONTROL_TRUST_TENANT_CONTROLLED)),
+			     store_int(request->spot), store_int(need->count),
+			     store_int(request->from_ms), store_int(request->to_ms),
+			     store_text(reservation ? reservation : "")),
+		rows, error);
+}
 
-		if (!node || store_get_int(&rows, i, 1) != ROOMED_DEVICES)
-			continue;
-		room = arena_alloc(&view->arena, sizeof *room);
-		*room = (struct placement_room){
-			(int)store_get_int(&rows, i, 2), (int)store_get_int(&rows, i, 3),
-			(int)store_get_int(&rows, i, 4), store_get_int(&rows, i, 5),
-			store_get_int(&rows, i, 6)};
-		node->room = room;
+/* Their bookings all overlap the time asked for, or it doesn't matter whether they do. */
+static struct placement_node alike(struct arena *arena, const struct store_rows *rows, size_t row)
+{
+	CLEANUP(json_ref) json_t *capabilities = work_parse(store_get_text(rows, row, 5));
+	struct placement_room *room = NULL;
+
+	if (store_get_int(rows, row, 11) == ROOMED_DEVICES) {
+		room = arena_alloc(arena, sizeof *room);
+		*room = (struct placement_room){.total = (int)store_get_int(rows, row, 12),
+						.healthy = (int)store_get_int(rows, row, 13),
+						.idle = (int)store_get_int(rows, row, 14),
+						.first_end_ms = INT64_MAX};
 	}
-	return true;
+	return (struct placement_node){
+		.id = arena_strdup(arena, store_get_text(rows, row, 1)),
+		.alike = (int)store_get_int(rows, row, 2),
+		.tenant_controlled = str_equal(store_get_text(rows, row, 3),
+					       control_trust_name(CONTROL_TRUST_TENANT_CONTROLLED)),
+		.ready = str_equal(store_get_text(rows, row, 4), "ready"),
+		.connected = store_get_int(rows, row, 8) != 0,
+		.knows_kubernetes = node_has_capability(capabilities, NODE_CAPABILITY_KUBERNETES),
+		.knows_limits = node_has_capability(capabilities, NODE_CAPABILITY_LIMITS),
+		.vcpus = store_get_int(rows, row, 6),
+		.memory_bytes = store_get_int(rows, row, 7),
+		.spot = store_get_int(rows, row, 9) != 0,
+		.no_schedule = arena_strdup(arena, store_get_text(rows, row, 10)),
+		.room = room,
+	};
 }
 
 bool room_load(struct store_connection *db, const char *pool,
 	       const struct placement_request *request, const char *reservation,
 	       struct view *ret_view, struct error *error)
 {
+	CLEANUP(store_rows) struct store_rows rows = {0};
 	CLEANUP(view) struct view view = {0};
 
 	assert(request->needs_count == 1);
-	if (!view_load_heads(db, pool, reservation, &view, error) ||
-	    !load_rooms(db, pool, request, &view, error))
+	if (!load_alike(db, pool, request, reservation, &rows, error))
 		return false;
-	for (size_t i = 0; i < view.count; i++) {
-		if (!placement_room_refuses(request, &view.nodes[i]) &&
-		    !view_load_devices(db, &view, &view.nodes[i], error))
+	view.nodes = arena_alloc(&view.arena, (rows.count + 1) * sizeof *view.nodes);
+	for (size_t i = 0; i < rows.count; i++) {
+		const char *look = store_get_text(&rows, i, 0);
+
+		if (*look == '\0')
+			view.nodes[view.count++] = alike(&view.arena, &rows, i);
+		else if (!view_add_node(db, look, reservation, &view, error))
 			return false;
 	}
+	view_sort(&view);
 	view_deinit(ret_view);
 	*ret_view = view;
 	view = (struct view){0};
@@ -394,5 +441,85 @@ bool room_search(struct store_connection *db, const char *pool,
 			    : !walk_reaching(&search, error) || !walk_idle_enough(&search, error))
 		return false;
 	*ret_found = search.found;
+	return true;
+}
+
+/* --- the first time --- */
+
+/* Nodes that could take it at some time, in the order in which the first of their bookings ends:
+ * nothing begins to fit before. */
+static bool list_ending(struct store_connection *db, const char *pool,
+			const struct placement_request *request, int64_t after_ms,
+			const char *after, int64_t until_ms, struct store_rows *rows,
+			struct error *error)
+{
+	const struct placement_need *need = &request->needs[0];
+
+	return store_query(
+		db,
+		"SELECT r.node, r.first_end_ms FROM node_room r JOIN nodes n ON n.id = r.node JOIN "
+		"node_streams s ON s.node = r.node WHERE r.pool = $1 AND r.class = $2 AND "
+		"r.profile = $3 AND " HEARD " AND n.trust <> $5 AND n.state = 'ready' AND "
+		"r.healthy >= $6 AND r.first_end_ms >= $7 AND (r.first_end_ms > $7 OR r.node > $8) "
+		"AND r.first_end_ms < $9 ORDER BY r.first_end_ms, r.node LIMIT 8",
+		STORE_PARAMS(store_text(pool), store_text(placement_class_name(need->class)),
+			     store_text(need->profile ? need->profile : ""),
+			     store_int(store_now(db).ms - NODE_UNREACHABLE_MS),
+			     store_text(control_trust_name(CONTROL_TRUST_TENANT_CONTROLLED)),
+			     store_int(need->count), store_int(after_ms), store_text(after),
+			     store_int(until_ms)),
+		rows, error);
+}
+
+static bool has_unroomed(struct store_connection *db, const char *pool, bool *ret_has,
+			 struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!store_query(db,
+			 "SELECT 1 FROM nodes WHERE roomed = 0 AND has_inventory = 1 AND pool = $1 "
+			 "LIMIT 1",
+			 STORE_PARAMS(store_text(pool)), &rows, error))
+		return false;
+	*ret_has = rows.count > 0;
+	return true;
+}
+
+bool room_first_fit(struct store_connection *db, const char *pool,
+		    const struct placement_request *request, int64_t *ret_ms, bool *ret_known,
+		    struct error *error)
+{
+	char after[ID_SIZE] = "";
+	int64_t after_ms = 0, best_ms = INT64_MAX;
+	bool unroomed, more = true;
+	int looks = 0;
+
+	assert(request->needs_count == 1 && request->nodes <= 1 && request->waits_count == 0);
+	*ret_known = false;
+	if (!has_unroomed(db, pool, &unroomed, error))
+		return false;
+	while (more && !unroomed) {
+		CLEANUP(store_rows) struct store_rows rows = {0};
+
+		if (!list_ending(db, pool, request, after_ms, after, best_ms, &rows, error))
+			return false;
+		more = rows.count > 0;
+		for (size_t i = 0; i < rows.count; i++) {
+			CLEANUP(view) struct view view = {0};
+			int64_t first_ms;
+
+			after_ms = store_get_int(&rows, i, 1);
+			str_copy(after, sizeof after, store_get_text(&rows, i, 0));
+			if (++looks > ROOM_MAX_LOOKS)
+				return true;
+			if (!view_load_node(db, after, NULL, &view, error))
+				return false;
+			if (placement_first_fit(request, view.nodes, view.count, &first_ms) &&
+			    first_ms < best_ms)
+				best_ms = first_ms;
+		}
+	}
+	*ret_known = !unroomed;
+	*ret_ms = best_ms;
 	return true;
 }

@@ -26,8 +26,8 @@ MUST_CHECK bool room_nodes_of(struct store_connection *db, const char *allocatio
 MUST_CHECK bool room_refresh_all(struct store_connection *db, const struct store_rows *nodes,
 				 struct error *error);
 
-/* The pool's nodes for a request of one kind: with what node_room says of them, and with their
- * devices where that isn't enough to say why they don't fit. */
+/* The pool's nodes for a request of one kind: those that are alike in all that says why they can't
+ * take it are one row, without devices; the others are all there. */
 MUST_CHECK bool room_load(struct store_connection *db, const char *pool,
 			  const struct placement_request *request, const char *reservation,
 			  struct view *ret_view, struct error *error);
@@ -42,3 +42,12 @@ MUST_CHECK bool room_search(struct store_connection *db, const char *pool,
 			    const struct placement_request *request, const char *reservation,
 			    struct view *view, struct placement_answer *answer, bool *ret_found,
 			    struct error *error);
+
+/*
+ * When a request of one node and one kind, for which there is no room at its own time, would first
+ * fit: *ret_ms, INT64_MAX for never. *ret_known false: more than ROOM_MAX_LOOKS nodes would have to
+ * be looked at, or not all nodes have rows yet.
+ */
+MUST_CHECK bool room_first_fit(struct store_connection *db, const char *pool,
+			       const struct placement_request *request, int64_t *ret_ms,
+			       bool *ret_known, struct error *error);

@@ -30,12 +30,27 @@ bool thing_get(struct store_connection *db, const struct control_call *call,
 	       thing_answer(db, call, thing, call->id, ret_answer, error);
 }
 
+static bool answer_each(struct store_connection *db, const struct thing *thing,
+			const struct store_rows *rows, size_t count, json_t *items,
+			struct error *error)
+{
+	for (size_t i = 0; i < count; i++) {
+		json_t *answer;
+
+		if (!thing->answer(db, rows, i, &answer, error))
+			return false;
+		json_array_append_new(items, answer);
+	}
+	return true;
+}
+
 bool thing_list(struct store_connection *db, const struct control_call *call,
 		const struct thing *thing, json_t **ret_answer, struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	CLEANUP(json_ref) json_t *items = json_array();
 	struct work_page page;
+	size_t count;
 
 	if (!access_check(call->principal, thing->read, error) ||
 	    !work_page(call, thing->prefix, &page, error))
@@ -52,13 +67,11 @@ bool thing_list(struct store_connection *db, const struct control_call *call,
 	assert(thing->filters + 3 <= ARRAY_SIZE(params));
 	if (!store_query(db, thing->page, params, 3 + thing->filters, &rows, error))
 		return false;
-	for (size_t i = 0; i < rows.count && i < (size_t)page.limit; i++) {
-		json_t *answer;
-
-		if (!thing->answer(db, &rows, i, &answer, error))
-			return false;
-		json_array_append_new(items, answer);
-	}
+	count = rows.count < (size_t)page.limit ? rows.count : (size_t)page.limit;
+	if (!(thing->answers
+		      ? thing->answers(db, params, 3 + thing->filters, &rows, count, items, error)
+		      : answer_each(db, thing, &rows, count, items, error)))
+		return false;
 	*ret_answer = work_items_answer(TAKE(items), &page, &rows);
 	return true;
 }

@@ -20,6 +20,11 @@ struct thing {
 	size_t tenant_column; /* whose it is */
 	bool (*answer)(struct store_connection *db, const struct store_rows *rows, size_t row,
 		       json_t **ret_answer, struct error *error);
+	/* Appends the answers to the first `count` rows of `page`, whose parameters these are: for
+	 * things that have parts to look up, all at once. NULL: one by one. */
+	bool (*answers)(struct store_connection *db, const struct store_value *params,
+			size_t params_count, const struct store_rows *rows, size_t count,
+			json_t *items, struct error *error);
 };
 
 /* The row of `one`, if the principal may see it. */

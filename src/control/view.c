@@ -55,6 +55,11 @@ static int compare_nodes(const void *a, const void *b)
 		      ((const struct placement_node *)b)->id);
 }
 
+void view_sort(struct view *view)
+{
+	qsort(view->nodes, view->count, sizeof *view->nodes, compare_nodes);
+}
+
 static bool load_nodes(const struct load *load, struct error *error)
 {
 	static const char *const sql[] = BY_SCOPE(
@@ -87,7 +92,7 @@ static bool load_nodes(const struct load *load, struct error *error)
 			.memory_bytes = store_get_int(&rows, i, 5),
 		};
 	}
-	qsort(view->nodes, view->count, sizeof *view->nodes, compare_nodes);
+	view_sort(view);
 	return true;
 }
 
@@ -440,23 +445,17 @@ bool view_load_booked(struct store_connection *db, const char *node, struct view
 	return load_view(&load, NULL, load_only_booked, ret_view, error);
 }
 
-bool view_load_heads(struct store_connection *db, const char *pool, const char *reservation,
-		     struct view *ret_view, struct error *error)
-{
-	struct load load = {.db = db, .scope = SCOPE_POOL, .id = pool};
-
-	return load_view(&load, reservation, load_heads, ret_view, error);
-}
-
-bool view_load_devices(struct store_connection *db, struct view *view, struct placement_node *node,
-		       struct error *error)
+bool view_add_node(struct store_connection *db, const char *node, const char *reservation,
+		   struct view *view, struct error *error)
 {
 	/* A view of its own that grows in the same arena. */
-	struct view one = {view->arena, node, 1};
-	struct load load = {db, SCOPE_NODE, node->id, &one};
-	bool done = load_devices(&load, error);
+	struct view one = {.arena = view->arena};
+	struct load load = {db, SCOPE_NODE, node, &one};
+	bool done = load_all(&load, reservation, error);
 
 	view->arena = one.arena;
+	if (done && one.count == 1)
+		view->nodes[view->count++] = one.nodes[0];
 	return done;
 }
 

@@ -26,13 +26,11 @@ MUST_CHECK bool view_load_node(struct store_connection *db, const char *node,
 /* Of one node what room_refresh() needs: its devices and who has booked them. */
 MUST_CHECK bool view_load_booked(struct store_connection *db, const char *node,
 				 struct view *ret_view, struct error *error);
-/* The pool's nodes without what hangs on them: devices, bookings, uses. */
-MUST_CHECK bool view_load_heads(struct store_connection *db, const char *pool,
-				const char *reservation, struct view *ret_view,
-				struct error *error);
-/* And that of one of them. */
-MUST_CHECK bool view_load_devices(struct store_connection *db, struct view *view,
-				  struct placement_node *node, struct error *error);
+/* One more node, to which `view` has room. */
+MUST_CHECK bool view_add_node(struct store_connection *db, const char *node,
+			      const char *reservation, struct view *view, struct error *error);
+/* After nodes were added: in order of id again. */
+void view_sort(struct view *view);
 /* Marks the nodes that failed this reservation lately; NULL: none. */
 MUST_CHECK bool view_load_refusals(struct store_connection *db, const char *reservation,
 				   struct view *view, struct error *error);

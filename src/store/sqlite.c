@@ -3,7 +3,6 @@
 #include "sys/clock.h"
 #include "sys/durable.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -61,10 +60,14 @@ struct sqlite_store {
 	pthread_mutex_t writer;
 	struct sqlite_link writing;
 
+	int journal; /* to sync it by; -1: not open yet; whose turn it is to sync */
+
 	pthread_mutex_t guard; /* of what follows */
 	pthread_cond_t synced_more;
 	uint64_t committed, synced; /* transactions: in the journal, and on the disk */
+	bool committing;            /* one more, which readers may see before it is counted */
 	bool syncing;
+	bool broken; /* a sync failed: what is on the disk nobody knows any more */
 
 	pthread_t mover; /* of the journal into the file */
 	bool moves;      /* it runs */
@@ -448,6 +451,26 @@ static bool open_writing(struct sqlite_store *state, struct error *error)
 	return false;
 }
 
+/* No longer than the deadline allows. */
+static struct timespec lock_until(const struct store_connection *base)
+{
+	int64_t wait_ms = BUSY_TIMEOUT_MS;
+	struct timespec until;
+
+	if (base->deadline.ms && mono_until(clock_mono(), base->deadline) < wait_ms)
+		wait_ms = mono_until(clock_mono(), base->deadline);
+	wait_ms = wait_ms > 0 ? wait_ms : 0;
+	if (clock_gettime(CLOCK_MONOTONIC, &until) != 0)
+		abort();
+	until.tv_sec += wait_ms / 1000;
+	until.tv_nsec += wait_ms % 1000 * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	return until;
+}
+
 /* Writers queue here rather than in SQLite, whose losers sleep and look again. A memory has one
  * thread. */
 static bool lock_writer(struct store_connection *base, struct error *error)
@@ -457,14 +480,11 @@ static bool lock_writer(struct store_connection *base, struct error *error)
 
 	if (state->memory)
 		return true;
-	if (clock_gettime(CLOCK_REALTIME, &until) != 0)
-		abort();
-	until.tv_sec += BUSY_TIMEOUT_MS / 1000;
-	if (pthread_mutex_timedlock(&state->writer, &until) == 0)
+	until = lock_until(base);
+	if (pthread_mutex_clocklock(&state->writer, CLOCK_MONOTONIC, &until) == 0)
 		return true;
 	base->loss = STORE_LOSS_RACE;
-	return error_set(error, ERROR_UNAVAILABLE, "another transaction takes over %d s",
-			 BUSY_TIMEOUT_MS / 1000);
+	return error_set(error, ERROR_UNAVAILABLE, "other transactions take too long");
 }
 
 static void leave_writing(struct store_connection *base)
@@ -493,25 +513,30 @@ static bool enter_writing(struct store_connection *base, struct error *error)
 
 /* --- transactions --- */
 
-static bool sync_journal(const struct sqlite_store *state, struct error *error)
+/* It is there as long as the writer's link is open. */
+static bool sync_journal(struct sqlite_store *state, struct error *error)
 {
 	char path[MAX_PATH + 8];
-	bool done;
-	int fd;
 
 	snprintf(path, sizeof path, "%s-wal", state->file);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) /* gone: SQLite has moved all of it into the file, and synced that */
-		return errno == ENOENT || error_os(error, "open '%s'", path);
-	done = fdatasync(fd) == 0 || error_os(error, "sync '%s'", path);
-	close(fd);
-	return done;
+	if (state->journal < 0)
+		state->journal = open(path, O_RDONLY | O_CLOEXEC);
+	if (state->journal < 0)
+		return error_os(error, "open '%s'", path);
+	return fdatasync(state->journal) == 0 || error_os(error, "sync '%s'", path);
+}
+
+static bool refuse_broken(struct error *error)
+{
+	error_set(error, ERROR_UNAVAILABLE, "the database's disk failed earlier");
+	return error_hint(error, "See to the disk, then start again: what is on it is read anew.");
 }
 
 /*
  * Waits until the first `wanted` transactions are on the disk. One of those who wait syncs for all
  * that committed before it began, so that many at a time cost one sync. Whoever only reads waits
- * too: what it tells must not be undone by a power cut.
+ * too: what it tells must not be undone by a power cut. After a sync that failed the kernel may take
+ * what it couldn't write for written: no later one counts.
  */
 static bool wait_synced(struct sqlite_store *state, uint64_t wanted, struct error *error)
 {
@@ -521,6 +546,10 @@ static bool wait_synced(struct sqlite_store *state, uint64_t wanted, struct erro
 	while (done && state->synced < wanted) {
 		uint64_t covers = state->committed;
 
+		if (state->broken) {
+			done = refuse_broken(error);
+			break;
+		}
 		if (state->syncing) {
 			pthread_cond_wait(&state->synced_more, &state->guard);
 			continue;
@@ -530,6 +559,7 @@ static bool wait_synced(struct sqlite_store *state, uint64_t wanted, struct erro
 		done = sync_journal(state, error);
 		pthread_mutex_lock(&state->guard);
 		state->syncing = false;
+		state->broken = !done;
 		if (done)
 			state->synced = covers;
 		pthread_cond_broadcast(&state->synced_more);
@@ -538,15 +568,59 @@ static bool wait_synced(struct sqlite_store *state, uint64_t wanted, struct erro
 	return done;
 }
 
-static uint64_t count_committed(struct sqlite_store *state, bool one_more)
+static bool is_broken(struct sqlite_store *state)
 {
-	uint64_t committed;
+	bool broken;
 
 	pthread_mutex_lock(&state->guard);
-	state->committed += one_more;
-	committed = state->committed;
+	broken = state->broken;
 	pthread_mutex_unlock(&state->guard);
-	return committed;
+	return broken;
+}
+
+/* All that a reader can have seen: whose commit is under way is counted before. */
+static uint64_t count_seen(struct sqlite_store *state)
+{
+	uint64_t seen;
+
+	pthread_mutex_lock(&state->guard);
+	while (state->committing)
+		pthread_cond_wait(&state->synced_more, &state->guard);
+	seen = state->committed;
+	pthread_mutex_unlock(&state->guard);
+	return seen;
+}
+
+static void begin_counting(struct sqlite_store *state)
+{
+	pthread_mutex_lock(&state->guard);
+	state->committing = true;
+	pthread_mutex_unlock(&state->guard);
+}
+
+static uint64_t end_counting(struct sqlite_store *state, bool committed)
+{
+	uint64_t number;
+
+	pthread_mutex_lock(&state->guard);
+	state->committing = false;
+	state->committed += committed;
+	number = state->committed;
+	pthread_cond_broadcast(&state->synced_more);
+	pthread_mutex_unlock(&state->guard);
+	return number;
+}
+
+/* Into the journal. */
+static bool commit_write(struct store_connection *base, uint64_t *ret_number, struct error *error)
+{
+	struct sqlite_store *state = state_of(base);
+	bool done;
+
+	begin_counting(state);
+	done = sqlite_run(base, "COMMIT", NULL, 0, NULL, error);
+	*ret_number = end_counting(state, done);
+	return done;
 }
 
 static bool sqlite_begin(struct store_connection *base, enum store_mode mode, struct wall *ret_now,
@@ -554,6 +628,8 @@ static bool sqlite_begin(struct store_connection *base, enum store_mode mode, st
 {
 	/* A writer takes its place at once: it never finds out half-way that it has to start over.
 	 */
+	if (mode == STORE_WRITE && is_broken(state_of(base)))
+		return refuse_broken(error);
 	if (mode == STORE_WRITE && !enter_writing(base, error))
 		return false;
 	if (!sqlite_run(base, mode == STORE_WRITE ? "BEGIN IMMEDIATE" : "BEGIN", NULL, 0, NULL,
@@ -571,15 +647,16 @@ static bool sqlite_commit(struct store_connection *base, struct error *error)
 	struct sqlite_store *state = state_of(base);
 	uint64_t wanted;
 
-	if (!sqlite_run(base, "COMMIT", NULL, 0, NULL, error))
-		return false;
-	if (state->memory) {
-		leave_writing(base);
-		return true;
+	if (base->mode == STORE_WRITE) {
+		if (!commit_write(base, &wanted, error))
+			return false;
+	} else {
+		if (!sqlite_run(base, "COMMIT", NULL, 0, NULL, error))
+			return false;
+		wanted = count_seen(state);
 	}
-	wanted = count_committed(state, base->mode == STORE_WRITE);
 	leave_writing(base);
-	if (wait_synced(state, wanted, error))
+	if (state->memory || wait_synced(state, wanted, error))
 		return true;
 	/* Whether it survives, nobody knows: running it again might do it twice. */
 	base->loss = STORE_LOSS_NONE;
@@ -614,6 +691,8 @@ static void sqlite_close(struct store *store)
 		return;
 	stop_mover(state);
 	close_link(&state->writing);
+	if (state->journal >= 0)
+		close(state->journal);
 	sqlite3_close(state->keeper);
 	durable_lock_destroy(state->lock);
 	pthread_mutex_destroy(&state->writer);
@@ -637,6 +716,7 @@ static bool sqlite_open(struct store *store, bool reading, struct error *error)
 	struct sqlite_store *state = mem_alloc(sizeof *state);
 
 	pthread_once(&once, configure);
+	state->journal = -1;
 	pthread_mutex_init(&state->writer, NULL);
 	pthread_mutex_init(&state->guard, NULL);
 	pthread_cond_init(&state->synced_more, NULL);

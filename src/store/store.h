@@ -89,7 +89,8 @@ typedef bool store_body_fn(struct store_connection *connection, void *argument,
 
 /*
  * Runs `body` in one transaction and commits. True: committed, and durable. False: nothing of it
- * happened, but for UNAVAILABLE, when the connection broke during the commit and it may have.
+ * happened, but for UNAVAILABLE, when the connection broke during the commit and it may have; or when
+ * the disk didn't keep SQLite's journal: then all is UNAVAILABLE until it is opened anew.
  * A lost race is tried again STORE_MAX_TRIES times, then is UNAVAILABLE.
  */
 #define STORE_MAX_TRIES 40

@@ -307,6 +307,18 @@ bool durable_create(const char *path, const void *data, size_t length, mode_t mo
 	return ok && sync_folder_of(path, error);
 }
 
+bool durable_check_writable(const char *path, struct error *error)
+{
+	CLEANUP(free) char *folder = folder_of(path);
+	struct stat st;
+
+	if (access(folder, W_OK | X_OK) != 0)
+		return error_os(error, "write '%s'", path);
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return error_set(error, ERROR_INVALID_STATE, "write '%s': it is a folder", path);
+	return true;
+}
+
 bool durable_remove(const char *path, struct error *error)
 {
 	CLEANUP(free) char *folder = folder_of(path);

@@ -42,6 +42,8 @@ MUST_CHECK bool durable_replace(const char *path, const void *data, size_t lengt
 /* As replace, but the file must not exist: CONFLICT otherwise. */
 MUST_CHECK bool durable_create(const char *path, const void *data, size_t length, mode_t mode,
 			       struct error *error);
+/* Could a file be written there, as it looks now? For before what it is to hold is made. */
+MUST_CHECK bool durable_check_writable(const char *path, struct error *error);
 MUST_CHECK bool durable_remove(const char *path, struct error *error); /* absent is fine */
 MUST_CHECK bool durable_rename(const char *from, const char *to, struct error *error);
 /* Both are there and change places at one moment: files, or whole folders. */

@@ -19,6 +19,10 @@ struct node_condition {
 
 /* Does it keep new work away while it is true (GW-6)? On a tenant-controlled node none does (GW-7).
  */
+/* The types for which it may be true, for SQL's IN. */
+#define NODE_CONDITIONS_NO_SCHEDULE                                                                \
+	"'ForeignGpuExposure', 'KubernetesReleaseStuck', 'KubernetesReleasesUnreadable', "         \
+	"'PodResourcesUnavailable'"
 bool node_condition_no_schedule(const char *type, bool tenant_controlled);
 
 /* A type that this program knows; others are advisory (GW-30). */

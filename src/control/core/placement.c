@@ -625,26 +625,28 @@ static int compare_fits(const void *a, const void *b)
 	return strcmp(left->node->id, right->node->id);
 }
 
-static void count_reason(struct placement_answer *answer, struct verdict verdict)
+static void count_reason(struct placement_answer *answer, const struct placement_node *node,
+			 struct verdict verdict)
 {
 	struct placement_reason *reason;
+	int nodes = node->alike > 1 ? node->alike : 1;
 
 	for (size_t i = 0; i < answer->reasons_count; i++) {
 		reason = &answer->reasons[i];
 		if (!str_equal(reason->reason, verdict.reason))
 			continue;
-		reason->nodes++;
+		reason->nodes += nodes;
 		reason->largest =
 			verdict.largest > reason->largest ? verdict.largest : reason->largest;
 		return;
 	}
 	/* Only NoSchedule conditions could be that many; the last row then takes the rest. */
 	if (answer->reasons_count == PLACEMENT_MAX_REASONS) {
-		answer->reasons[PLACEMENT_MAX_REASONS - 1].nodes++;
+		answer->reasons[PLACEMENT_MAX_REASONS - 1].nodes += nodes;
 		return;
 	}
 	answer->reasons[answer->reasons_count++] =
-		(struct placement_reason){verdict.reason, 1, verdict.largest};
+		(struct placement_reason){verdict.reason, nodes, verdict.largest};
 }
 
 static int compare_reasons(const void *a, const void *b)
@@ -713,7 +715,7 @@ void placement_decide(const struct placement_request *request, const struct plac
 		struct verdict verdict = judge(request, &nodes[i], NULL);
 
 		if (verdict.reason)
-			count_reason(answer, verdict);
+			count_reason(answer, &nodes[i], verdict);
 		else
 			*vec_push(&fits) =
 				(struct fit){&nodes[i], domain_of(request, &nodes[i]),
@@ -728,7 +730,7 @@ void placement_decide(const struct placement_request *request, const struct plac
 	} else {
 		/* What fits, but not in company. */
 		for (size_t i = 0; i < fits.count; i++)
-			count_reason(answer, refuse("TooFewNodes", -1));
+			count_reason(answer, fits.items[i].node, refuse("TooFewNodes", -1));
 		look_further(request, nodes, nodes_count, wanted, answer);
 	}
 	vec_deinit(&fits);

@@ -79,6 +79,8 @@ struct placement_room {
 
 struct placement_node {
 	const char *id;
+	/* A row without devices that says why may stand for this many nodes; 0 is 1. */
+	int alike;
 	bool tenant_controlled;
 	bool ready;                          /* node state */
 	bool connected;                      /* heard of lately */

@@ -221,7 +221,7 @@ bool reserve_change_parse(const json_t *json, struct wall now, struct reserve_ch
 	if (end && !timestamp_parse(end, "endAt", &time, error))
 		return false;
 	if (end && time.ms <= now.ms) {
-		error_field(error, "endAt", "lies in the past");
+		error_field(error, "endAt", "the end lies in the past");
 		return error_hint(error, "To end it now, release it.");
 	}
 	change.end_ms = time.ms;

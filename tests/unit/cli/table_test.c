@@ -92,6 +92,39 @@ static void test_a_narrow_terminal_shows_blocks(void **state)
 			"       holds 2 GPUs\n");
 }
 
+/* What tells the parts of a GPU apart is never what is cut. */
+static void test_devices_stay_apart(void **state)
+{
+	static const struct table_column columns[] = {{"GPU", TABLE_RIGHT},
+						      {"DEVICE", TABLE_DEVICE},
+						      {"NUMA", TABLE_RIGHT | TABLE_SPARE}};
+	static const char *const CELLS[] = {
+		"6", "gpu/1eb2b987-75ef-4a5d-aff6-229b29039109/s0", "1",
+		"6", "gpu/1eb2b987-75ef-4a5d-aff6-229b29039109/s1", "1",
+		"7", "gpu/5e1fbc90-b12b-469b-bd94-6f52210982f3",    "1"};
+	CLEANUP(table) struct table table;
+
+	(void)state;
+	table_init(&table, columns, 3);
+	for (size_t i = 0; i < ARRAY_SIZE(CELLS); i++)
+		table_cell(&table, CELLS[i]);
+	assert_rendered(&table, 56, false,
+			"GPU  DEVICE                                       NUMA\n"
+			"  6  gpu/1eb2b987-75ef-4a5d-aff6-229b29039109/s0     1\n"
+			"  6  gpu/1eb2b987-75ef-4a5d-aff6-229b29039109/s1     1\n"
+			"  7  gpu/5e1fbc90-b12b-469b-bd94-6f52210982f3        1\n");
+	assert_rendered(&table, 30, false,
+			"GPU  DEVICE            NUMA\n"
+			"  6  gpu/1eb2b987…/s0     1\n"
+			"  6  gpu/1eb2b987…/s1     1\n"
+			"  7  gpu/5e1fbc90…        1\n");
+	assert_rendered(&table, 22, false,
+			"GPU  DEVICE\n"
+			"  6  gpu/1eb2b987…/s0\n"
+			"  6  gpu/1eb2b987…/s1\n"
+			"  7  gpu/5e1fbc90…\n");
+}
+
 /* A word longer than the line is broken where the line ends. */
 static void test_blocks_lose_nothing(void **state)
 {
@@ -195,6 +228,7 @@ int main(void)
 		cmocka_unit_test(test_wide_shows_all_columns_uncut),
 		cmocka_unit_test(test_fits_the_terminal),
 		cmocka_unit_test(test_a_narrow_terminal_shows_blocks),
+		cmocka_unit_test(test_devices_stay_apart),
 		cmocka_unit_test(test_blocks_lose_nothing),
 		cmocka_unit_test(test_a_sparse_column_shows_when_it_says_something),
 		cmocka_unit_test(test_ids_stay_distinct_when_cut),

@@ -219,7 +219,7 @@ static void test_nodes(void **state)
 		 {NULL},
 		 .out = "nothing would change"},
 		{"nodes retire " NODE " --yes",
-		 {OK(ITEM(NODE, "")), REFUSED(409, "INVALID_STATE", "has 1 allocations")},
+		 {OK(ITEM(NODE, "")), REFUSED(409, "INVALID_STATE", "has 1 allocation")},
 		 {"POST /v1/nodes/" NODE "/retire "},
 		 .err = "or say --lost",
 		 .status = 3},

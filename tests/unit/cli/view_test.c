@@ -265,6 +265,17 @@ static void test_names_and_prefixes(void **state)
 		     ERROR_INVALID_INPUT, "could be 2: pool_01kb7a, pool_01kb7b");
 	expect_error(noun_match(pools, items, "h10", &id, &error), &error, ERROR_NOT_FOUND,
 		     "pool 'h10' not found (did you mean 'h100'?)");
+	/* A machine goes by its own name, and by that of its Node. */
+	CLEANUP(tree)
+	json_t *nodes = tree("[{\"id\":\"node_01kb7a\",\"hostname\":\"vm\","
+			     "\"kubernetesNodeName\":\"gpu-17\"},"
+			     "{\"id\":\"node_01kb7b\",\"hostname\":\"gpu-18\","
+			     "\"kubernetesNodeName\":\"gpu-18\"}]");
+	expect_ok(noun_match(noun_get(NOUN_NODE), nodes, "vm", &id, &error), &error);
+	expect_ok(noun_match(noun_get(NOUN_NODE), nodes, "gpu-17", &id, &error), &error);
+	assert_string_equal(id, "node_01kb7a");
+	expect_ok(noun_match(noun_get(NOUN_NODE), nodes, "gpu-18", &id, &error), &error);
+	assert_string_equal(id, "node_01kb7b");
 	/* too little to mean anything, though it may fit one thing only */
 	static const char *const slips[] = {"p", "pool", "pool_", "pool_01k", "01k", "0"};
 	CLEANUP(tree) json_t *one = json_array();

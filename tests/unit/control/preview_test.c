@@ -180,11 +180,26 @@ static void check_same(const struct placement_answer *few, const struct placemen
 	}
 }
 
+/* Also why it doesn't fit, and when it would. */
+static void check_explained(const struct placing_choice *few, const struct placing_choice *all)
+{
+	CLEANUP(json_ref) json_t *why = placing_reasons(&few->answer);
+	CLEANUP(json_ref) json_t *all_why = placing_reasons(&all->answer);
+
+	check_same(&few->answer, &all->answer);
+	if (few->answer.members_count > 0)
+		return;
+	assert_true(json_equal(why, all_why));
+	assert_int_equal(few->answer.never, all->answer.never);
+	assert_int_equal(few->first_fit_ms, all->first_fit_ms);
+}
+
 static bool choice_body(struct store_connection *db, void *argument, struct error *error)
 {
 	const struct choice_work *work = argument;
 	const struct reserve_request *asked = work->asked;
 	CLEANUP(placing_choice) struct placing_choice few = {0};
+	CLEANUP(placing_choice) struct placing_choice told = {0};
 	CLEANUP(placing_choice) struct placing_choice all = {0};
 	CLEANUP(pool) struct pool pool = {0};
 	const struct placing_turn last = {0};
@@ -202,9 +217,11 @@ static bool choice_body(struct store_connection *db, void *argument, struct erro
 
 	if (!pool_load(db, work->pool, &pool, error) ||
 	    !placing_choose(db, &pool, &last, &request, PLACING_FITS, &few, error) ||
+	    !placing_choose(db, &pool, &last, &request, PLACING_TIMES, &told, error) ||
 	    !placing_choose_among_all(db, &pool, &last, &request, &all, error))
 		return false;
 	check_same(&few.answer, &all.answer);
+	check_explained(&told, &all);
 	return true;
 }
 

@@ -86,6 +86,8 @@ static void test_version_and_help(void **state UNUSED)
 	expect(&it, 2, "(did you mean 'status'?)");
 	run(&it, "node --colour red");
 	expect(&it, 2, "colour");
+	run(&it, "node --log-level debg");
+	expect(&it, 2, "is not one of debug, info, warn, error");
 	run(&it, "node extra");
 	expect(&it, 2, "no operands");
 	run(&it, "status --help");

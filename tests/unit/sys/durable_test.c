@@ -194,6 +194,21 @@ static void test_list_is_sorted_and_bounded(void **state)
 	assert_null(names.names);
 }
 
+static void test_where_a_file_could_be_written(void **state)
+{
+	const char *path = folder_path(state, "file");
+	struct error error;
+
+	expect_ok(durable_check_writable(path, &error), &error);
+	assert_true(durable_absent(path));
+	expect_ok(durable_replace(path, "", 0, 0600, &error), &error);
+	expect_ok(durable_check_writable(path, &error), &error);
+	expect_error(durable_check_writable(folder_path(state, "none/file"), &error), &error,
+		     ERROR_NOT_FOUND, "none/file");
+	expect_error(durable_check_writable(*state, &error), &error, ERROR_INVALID_STATE,
+		     "it is a folder");
+}
+
 static void test_a_lock_is_exclusive_until_it_goes(void **state)
 {
 	const char *path = folder_path(state, "lock");
@@ -370,6 +385,7 @@ int main(void)
 		FOLDER_TEST(test_remove_and_rename),
 		FOLDER_TEST(test_make_folder_with_parents),
 		FOLDER_TEST(test_list_is_sorted_and_bounded),
+		FOLDER_TEST(test_where_a_file_could_be_written),
 		FOLDER_TEST(test_a_lock_is_exclusive_until_it_goes),
 		FOLDER_TEST(test_a_folder_can_be_locked),
 		FOLDER_TEST(test_what_a_kill_left_is_tidied),

@@ -14,6 +14,7 @@ static void test_which_keep_work_away(void **state)
 		assert_true(node_condition_is_known(away[i]));
 		assert_true(node_condition_no_schedule(away[i], false));
 		assert_false(node_condition_no_schedule(away[i], true));
+		assert_non_null(strstr(NODE_CONDITIONS_NO_SCHEDULE, away[i]));
 	}
 	assert_true(node_condition_is_known("HostManagedExternally"));
 	assert_false(node_condition_no_schedule("HostManagedExternally", false));
