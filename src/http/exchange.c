@@ -225,7 +225,6 @@ static enum error_code code_of(CURLcode rc)
 {
 	switch ((int)rc) {
 	case CURLE_URL_MALFORMAT:
-	case CURLE_UNSUPPORTED_PROTOCOL:
 		return ERROR_INVALID_INPUT;
 	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
