@@ -203,17 +203,46 @@ static void step_reports(struct durable_steps *steps, const struct node *node,
 
 /* --- a Spec that came: stored before anything is done about it --- */
 
+/* The releases that a Spec waits for and that aren't pending; false when there are none. */
+static bool plan_withdrawn(struct node *node, const struct spec *spec, struct mono now,
+			   struct durable_steps *steps)
+{
+	releases_copy(&node->releases, &node->write.releases);
+	node->write.releases_changed = releases_add_withdrawn(
+		&node->write.releases, spec, &node->holds, clock_wall(), now, node->boot_id);
+	if (node->write.releases_changed)
+		step_releases(steps, node, &node->write.releases);
+	return node->write.releases_changed;
+}
+
+/* The Spec that is stored has come again, to a node whose record of releases was lost. */
+static bool recover_releases(struct node *node, const struct spec *spec, struct mono now)
+{
+	struct durable_steps steps = {0};
+
+	if (!node->marker || spec->generation != node->spec->generation)
+		return false;
+	if (plan_withdrawn(node, spec, now, &steps)) {
+		submit(node, &steps);
+		return true;
+	}
+	write_deinit(&node->write);
+	return false;
+}
+
 static bool store_spec(struct node *node, struct mono now)
 {
 	struct spec *spec = node->uplink ? uplink_take_spec(node->uplink) : NULL;
 	struct durable_steps steps = {0};
+	bool recovered;
 
 	if (!spec)
 		return false;
 	if (!spec_accepts(node->spec, spec)) {
+		recovered = recover_releases(node, spec, now);
 		spec_deinit(spec);
 		free(spec);
-		return false;
+		return recovered;
 	}
 	if (!node->spec || !str_equal(node->spec->lineage, spec->lineage)) {
 		/* Another database, or ours again after the Spec was lost: what is waiting was
@@ -225,12 +254,7 @@ static bool store_spec(struct node *node, struct mono now)
 		node->inventory_due = node->conditions_due = true;
 		step_reports(&steps, node, &node->write.reports);
 	}
-	releases_copy(&node->releases, &node->write.releases);
-	if (releases_add_withdrawn(&node->write.releases, spec, &node->holds, clock_wall(), now,
-				   node->boot_id)) {
-		node->write.releases_changed = true;
-		step_releases(&steps, node, &node->write.releases);
-	}
+	plan_withdrawn(node, spec, now, &steps);
 	node->write.spec = spec;
 	step_spec(&steps, node, spec);
 	submit(node, &steps);
