@@ -14,7 +14,9 @@
 #include "unit/kube/fake_api.h"
 #include "unit/rpc/certs.h"
 
-#define POD         "{\"metadata\":{\"uid\":\"uid-1\",\"namespace\":\"ns\",\"name\":\"web\"},\"spec\":{}}"
+#define POD                                                                                        \
+	"{\"metadata\":{\"uid\":\"uid-1\",\"namespace\":\"ns\",\"name\":\"web\"},\"spec\":{},"     \
+	"\"status\":{\"phase\":\"Succeeded\"}}"
 #define LIST(items) "{\"kind\":\"PodList\",\"metadata\":{},\"items\":[" items "]}"
 #define STATUS(reason, code)                                                                       \
 	"{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"" reason                         \
@@ -171,7 +173,7 @@ static void wait_for(size_t requests)
 	kubelet_run(world.loop, 100);
 }
 
-/* proves: REL-21 REL-22 REL-50 REL-51 */
+/* Also one that is over: it is listed with the device. proves: REL-21 REL-22 REL-50 REL-51 REL-52 */
 static void test_an_overdue_holder_is_deleted(void **state)
 {
 	static const struct fake_api_answer ANSWERS[] = {
