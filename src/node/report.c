@@ -45,29 +45,6 @@ static bool holds_devices(const struct node *node)
 	return node->holds.count > 0 || node->releases.entries.count > 0;
 }
 
-/* Each once, and why nobody can be named when the pods' processes couldn't be looked at. */
-static void add_processes(const struct node *node, const struct release_entry *entry,
-			  struct buf *text)
-{
-	const struct podprocesses_answer *processes = &node->processes;
-	bool any = false;
-
-	for (size_t i = 0; entry && i < entry->devices.count; i++) {
-		const struct atom *atom = &entry->devices.items[i].atom;
-		const struct podprocesses_holder *holder = podprocesses_find(processes, atom->gpu);
-		char name[PODPROCESSES_NAME_SIZE];
-
-		any |= atom->class == ATOM_GPU;
-		if (atom->class != ATOM_GPU || !holder)
-			continue;
-		podprocesses_name(name, holder);
-		buf_printf(text, "%s%s", text->length > 0 ? "; " : "", name);
-	}
-	if (any && processes->error.code != ERROR_NONE)
-		buf_printf(text, "%sthe pods' processes can't be looked at: %s",
-			   text->length > 0 ? "; " : "", processes->error.what);
-}
-
 /* "default/web (main): deleted by force, still there; ...". */
 static const char *who_holds(const struct node *node, const struct release_entry *entry,
 			     struct arena *arena)
@@ -75,24 +52,10 @@ static const char *who_holds(const struct node *node, const struct release_entry
 	CLEANUP(clingers) struct clingers clingers = {0};
 	CLEANUP(buf) struct buf text = {0};
 
-<<<<<<< HEAD
 	reaper_clingers(node->reaper, entry, &clingers);
 	vec_each (&clingers, const struct clinger *clinger)
 		buf_printf(&text, "%s%s%s%s", text.length > 0 ? "; " : "", clinger->name,
 			   *clinger->state ? ": " : "", clinger->state);
-=======
-	vec_each (&node->listing.holders, const struct holder *holder) {
-		const char *of = holds_id_allocation(holder->id);
-		CLEANUP(buf) struct buf state = {0};
-
-		if (!of || !str_equal(of, allocation))
-			continue;
-		reaper_describe(node->reaper, holder, &state);
-		buf_printf(&text, "%s%s%s%s", text.length > 0 ? "; " : "", holder->name,
-			   state.length > 0 ? ": " : "", buf_text(&state));
-	}
-	add_processes(node, releases_find(&node->releases, allocation), &text);
->>>>>>> 0e6af9b (node: status and conditions name the processes that hold a GPU)
 	return arena_strdup(arena, buf_text(&text));
 }
 

@@ -178,33 +178,6 @@ static json_t *describe_resources(const struct node *node)
 	return array;
 }
 
-/* Processes that the kubelet needn't know of. bcd ends none: whose they are isn't sure enough. */
-static void describe_processes(const struct node *node, const struct release_entry *entry,
-			       json_t *array)
-{
-	for (size_t i = 0; entry && !entry->reported && i < entry->devices.count; i++) {
-		const struct atom *atom = &entry->devices.items[i].atom;
-
-		vec_each (&node->processes.holders, const struct podprocesses_holder *holder) {
-			char name[PODPROCESSES_NAME_SIZE], device[ATOM_TEXT_SIZE];
-			json_t *object;
-
-			if (atom->class != ATOM_GPU ||
-			    memcmp(holder->gpu.bytes, atom->gpu.bytes, ATOM_UUID_BYTES) != 0)
-				continue;
-			object = json_object();
-			podprocesses_name(name, holder);
-			atom_format(device, atom);
-			set_text(object, "name", name);
-			set_text(object, "uid", holder->of.pod);
-			set_text(object, "device", device);
-			tree_set(object, "pid", json_integer(holder->pid));
-			set_text(object, "state", "has it open; waited for until it ends");
-			tree_append(array, object);
-		}
-	}
-}
-
 /* Who is in the way of a release, and what comes next. */
 static json_t *describe_clingers(const struct node *node, const struct release_entry *entry)
 {
@@ -225,7 +198,6 @@ static json_t *describe_clingers(const struct node *node, const struct release_e
 				 json_integer(clock_wall().ms + mono_until(now, clinger->due)));
 		tree_append(array, object);
 	}
-	describe_processes(node, releases_find(&node->releases, allocation), array);
 	return array;
 }
 
