@@ -480,6 +480,8 @@ static void test_release_waits_for_the_checkpoint(void **state)
 	start_node(world);
 	kubelet_run(world->loop, RELEASE_KUBELET_SETTLE_MS + 3000);
 	assert_int_equal(count_released(world), 0);
+	/* Each list makes a kubelet write its checkpoint. */
+	assert_in_range(kubelet_find(&world->kubelet, GPU)->lists, 3, 6);
 	write_text(world, "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint", "{}");
 	assert_int_equal(rmdir(at(world, "var/lib/kubelet/pods/uid-1")), 0);
 	kubelet_run(world->loop, 2500);
