@@ -137,6 +137,11 @@ func Reserve(name string, asks ...Ask) Step {
 	}}
 }
 
+// Reservation is one of this case's, as the API shows it now.
+func (w *World) Reservation(name string) (*Reservation, error) {
+	return w.P.Reservation(w.reservations[name].ID)
+}
+
 // NotPlaced expects a booking to find no place for as long as pods hold what was released, and cancels it.
 func NotPlaced(asks ...Ask) Step {
 	return Step{fmt.Sprintf("%v finds no place", asks), func(w *World) error {
