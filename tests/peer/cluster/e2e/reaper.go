@@ -34,7 +34,7 @@ type clinger struct {
 
 func reaperCases(c *cluster, p *dp.Product) []dp.Case {
 	return dp.Cases(c, p, []dp.Row{
-		{Name: "e2e/reaper", Proves: "proves: REL-21 REL-22 REL-23 REL-24 REL-25 REL-44 REL-50 REL-56 HOSTED-11", Steps: append(bookings(7),
+		{Name: "e2e/reaper", Proves: "proves: REL-21 REL-22 REL-23 REL-24 REL-25 REL-44 REL-50 REL-56", Steps: append(bookings(7),
 			dp.Step{Say: "what clings is ended, what is booked is not touched", Do: func(w *dp.World) error {
 				return c.withIdentity(p, func() error { return c.clingers(w, c.everyKind(p), "bystander") })
 			}})},
