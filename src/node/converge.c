@@ -1,5 +1,6 @@
 #include "node/core/converge.h"
 
+#include "node/core/operation.h"
 #include "node/state.h"
 #include "sys/log.h"
 
@@ -443,7 +444,22 @@ static void plan_reported(struct pass *pass, const struct converge_plan *plan)
 	}
 }
 
-static void plan_news(struct pass *pass)
+/* What is claimed is refused for that; nothing else is done here either. */
+static void answer_operation(const struct node *node, const struct converge_view *claims,
+			     const struct uplink_operation *operation, struct report *report)
+{
+	if (!operation_may(claims, operation->kind, operation->argument, report->reason,
+			   report->message))
+		return;
+	str_copy(report->reason, sizeof report->reason, "unsupported");
+	str_copy(report->message, sizeof report->message,
+		 node->config->host_units
+			 ? "this node takes no operations: bcd only binds GPUs"
+			 : "this node takes no operations: this host's units are managed by "
+			   "others; bcd only binds GPUs");
+}
+
+static void plan_news(struct pass *pass, const struct converge_view *claims)
 {
 	struct node *node = pass->node;
 	struct uplink_operation operation;
@@ -467,12 +483,7 @@ static void plan_news(struct pass *pass)
 		struct report *report = reports_add(&node->write.reports, REPORT_OPERATION,
 						    operation.id, generation_of(node));
 
-		str_copy(report->reason, sizeof report->reason, "unsupported");
-		str_copy(report->message, sizeof report->message,
-			 node->config->host_units
-				 ? "this node takes no operations: bcd only binds GPUs"
-				 : "this node takes no operations: this host's units are managed "
-				   "by others; bcd only binds GPUs");
+		answer_operation(node, claims, &operation, report);
 		node->write.reports_changed = true;
 	}
 }
@@ -529,7 +540,7 @@ static void decide(struct pass *pass)
 	plan_moves(pass, &view, &plan);
 	plan_binds(pass, &plan);
 	plan_failures(pass, &plan);
-	plan_news(pass);
+	plan_news(pass, &view);
 	plan_reported(pass, &plan);
 	plan_certificate(pass);
 	plan_marker(pass);
