@@ -217,12 +217,23 @@ static bool same_cuts(const struct cuts *a, const struct cuts *b)
 	return true;
 }
 
+/* An instance without its UUID can't be told from the one that stood there before. */
+static bool is_distinct(const struct cuts *cuts, const struct reading_mig *mig)
+{
+	vec_each (cuts, const struct cut *cut)
+		if (str_equal(cut->told.uuid, mig->uuid) ||
+		    (cut->told.gi == mig->gi && cut->told.ci == mig->ci))
+			return false;
+	return *mig->uuid;
+}
+
 static void take_cuts(struct belief *belief, struct belief_gpu *gpu, const struct reading_gpu *now)
 {
 	struct cuts cuts = {0};
 
 	vec_each (&now->mig, const struct reading_mig *mig)
-		vec_push(&cuts)->told = *mig;
+		if (is_distinct(&cuts, mig))
+			vec_push(&cuts)->told = *mig;
 	cut_place(&cuts, &gpu->cuts, gpu->memory_bytes);
 	belief->record += !same_cuts(&cuts, &gpu->cuts);
 	vec_deinit(&gpu->cuts);
