@@ -98,6 +98,8 @@ static void tell(struct events *events, const struct nvml_event *event)
 	pthread_mutex_unlock(&events->lock);
 	if (follower)
 		events->handlers.on_xid(events->arg, &xid);
+	else
+		events->handlers.on_look(events->arg, "an XID of a GPU that is not known");
 }
 
 /* A new set, and everybody registers again. */
@@ -115,8 +117,7 @@ static bool renew(struct events *events)
 	return true;
 }
 
-/* False: there is nothing left to wait for; the next reading finds out what happened. */
-static bool wait_once(struct events *events)
+static void wait_once(struct events *events)
 {
 	struct nvml_event event = {.gpu_instance = NVML_NO_INSTANCE,
 				   .compute_instance = NVML_NO_INSTANCE};
@@ -125,23 +126,25 @@ static bool wait_once(struct events *events)
 	switch (status) {
 	case NVML_SUCCESS:
 		tell(events, &event);
-		return true;
+		return;
 	case NVML_ERROR_TIMEOUT:
-		return true;
+		return;
 	default:
 		events->handlers.on_look(events->arg, nvml_text(status));
-		pause_ms(PAUSE_MS);
-		return renew(events);
+		do
+			pause_ms(PAUSE_MS);
+		while (!renew(events));
 	}
 }
 
-static void *run(void *arg)
+static NORETURN void *run(void *arg)
 {
 	struct events *events = arg;
 
-	while (wait_once(events))
+	for (;;) {
+		wait_once(events);
 		register_new(events);
-	return NULL;
+	}
 }
 
 struct events *events_start(const struct session *session, const struct events_handlers *handlers,
