@@ -6,7 +6,6 @@
 #define WAIT_MS  1000 /* then GPUs that came meanwhile are registered */
 #define PAUSE_MS 1000 /* after a wait that failed */
 #define MAX_GPUS INVENTORY_MAX_GPUS
-#define MAX_XID  99999
 
 struct follower {
 	struct session_gpu gpu;
@@ -81,7 +80,7 @@ static void tell(struct events *events, const struct nvml_event *event)
 	struct frame_xid xid = {.gi = -1, .ci = -1};
 	struct follower *follower;
 
-	if (event->type != NVML_EVENT_XID || event->data > MAX_XID)
+	if (event->type != NVML_EVENT_XID || event->data > FRAME_MAX_XID)
 		return;
 	xid.xid = (int32_t)event->data;
 	if (event->gpu_instance <= ATOM_MAX_NUMBER)

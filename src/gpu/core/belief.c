@@ -116,9 +116,8 @@ static void add_stray(struct belief *belief, const char *pci, int32_t xid, bool 
 	belief->record++;
 }
 
-static bool note_xid(struct belief *belief, const struct klog_event *event)
+static bool note_xid(struct belief *belief, struct belief_gpu *gpu, const struct klog_event *event)
 {
-	struct belief_gpu *gpu = find_at(belief, event->pci);
 	bool another;
 
 	if (!gpu) {
@@ -155,7 +154,7 @@ bool belief_event(struct belief *belief, const struct klog_event *event)
 	case KLOG_NOTHING:
 		return false;
 	case KLOG_XID:
-		return note_xid(belief, event);
+		return note_xid(belief, find_at(belief, event->pci), event);
 	case KLOG_RESET:
 		end_strays(belief, event->pci);
 		gpu = find_at(belief, event->pci);
@@ -167,6 +166,14 @@ bool belief_event(struct belief *belief, const struct klog_event *event)
 		return true;
 	}
 	assert(false && "a record of no kind");
+}
+
+bool belief_xid(struct belief *belief, struct atom_uuid uuid, const struct klog_event *event)
+{
+	struct belief_gpu *gpu = find(belief, uuid);
+
+	assert(event->kind == KLOG_XID);
+	return note_xid(belief, gpu ? gpu : find_at(belief, event->pci), event);
 }
 
 bool belief_driver(struct belief *belief, uint64_t driver)

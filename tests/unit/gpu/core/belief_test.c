@@ -502,6 +502,24 @@ static void test_instances_without_a_name(void **state)
 	assert_string_equal(inventory.atoms.items[1].visible, "MIG-c");
 }
 
+/* NVML says whose XID it is, also of a GPU whose place nobody knows. proves: DP-52 */
+static void test_an_xid_by_uuid(void **state)
+{
+	CLEANUP(belief) struct belief belief = {0};
+	CLEANUP(reading) struct reading reading = {0};
+	struct klog_event event = xid_at(2, 79);
+
+	(void)state;
+	add(&reading, 1)->pci[0] = '\0';
+	add(&reading, 2);
+	take(&belief, &reading);
+	assert_true(belief_xid(&belief, uuid_of(1), &event));
+	expect_cause(&belief, 1, "XID 79");
+	expect_cause(&belief, 2, "");
+	assert_true(belief_xid(&belief, uuid_of(7), &event)); /* unknown: then its place counts */
+	expect_cause(&belief, 2, "XID 79");
+}
+
 /* It comes back elsewhere while another took its place. proves: DP-14 DP-51 DP-52 */
 static void test_gpus_that_move(void **state)
 {
@@ -686,6 +704,7 @@ int main(void)
 		cmocka_unit_test(test_an_ignored_xid_is_no_excuse),
 		cmocka_unit_test(test_two_that_claim_to_be_one),
 		cmocka_unit_test(test_instances_without_a_name),
+		cmocka_unit_test(test_an_xid_by_uuid),
 		cmocka_unit_test(test_gpus_that_move),
 		cmocka_unit_test(test_what_can_not_be_told),
 		cmocka_unit_test(test_parts),
