@@ -104,16 +104,17 @@ static void write_kubeconfig(void)
 	write_text("etc/kubernetes/kubelet.conf", buf_text(&text));
 }
 
-static void read_config(void)
+static void read_config(bool units)
 {
 	CLEANUP(buf) struct buf text = {0};
 	CLEANUP(tree) json_t *tree = NULL;
 	struct error error;
 
 	buf_printf(&text,
-		   "[paths]\nroot = '%s'\n[host]\nunits = false\n[gpu]\nsource = 'sim'\n"
+		   "[paths]\nroot = '%s'\n[host]\nunits = %s\n[gpu]\nsource = 'sim'\n"
 		   "sim_file = '%s'\n[kubernetes]\nnode_name = 'n1'\n",
-		   *(const char **)world.folder, folder_path(world.folder, "gpus.toml"));
+		   *(const char **)world.folder, units ? "true" : "false",
+		   folder_path(world.folder, "gpus.toml"));
 	expect_ok(toml_parse(buf_text(&text), text.length, CONFIG_MAX_FILE, "config.toml", &tree,
 			     &error),
 		  &error);
@@ -121,7 +122,8 @@ static void read_config(void)
 }
 
 /* A node that has been releasing ALC_A for `ms` while a pod of the kubelet has its GPU. */
-static void begin(void **state, const struct fake_api_answer *answers, size_t count, int64_t ms)
+static void begin_with(void **state, bool units, const struct fake_api_answer *answers,
+		       size_t count, int64_t ms)
 {
 	struct error error;
 
@@ -132,7 +134,7 @@ static void begin(void **state, const struct fake_api_answer *answers, size_t co
 		.answers = answers,
 		.count = count,
 	});
-	read_config();
+	read_config(units);
 	expect_ok(durable_make_folder(folder_path(state, "var/lib/bcd"), 0700, &error), &error);
 	write_gpus();
 	write_releases(ms);
@@ -142,6 +144,11 @@ static void begin(void **state, const struct fake_api_answer *answers, size_t co
 	write_checkpoint();
 	world.kubelet.held[0] = world.id;
 	expect_ok(node_create(world.loop, &world.config, NULL, &world.node, &error), &error);
+}
+
+static void begin(void **state, const struct fake_api_answer *answers, size_t count, int64_t ms)
+{
+	begin_with(state, false, answers, count, ms);
 }
 
 /* What the API server was asked. */
@@ -194,6 +201,22 @@ static void test_an_overdue_holder_is_deleted(void **state)
 	assert_non_null(strstr(asked, "\"preconditions\":{\"uid\":\"uid-1\"}"));
 	assert_non_null(strstr(asked, "POST /api/v1/namespaces/ns/events"));
 	assert_non_null(strstr(asked, "DeviceReleased"));
+	fake_api_destroy(world.api);
+}
+
+/* A machine that offers nothing any more, but was a worker. proves: REL-26 */
+static void test_where_nothing_is_offered(void **state)
+{
+	static const struct fake_api_answer ANSWERS[] = {
+		{.status = 200, .body = LIST(POD)},
+		{.status = 200, .body = POD},
+		{.status = 201, .body = "{}"},
+	};
+
+	begin_with(state, true, ANSWERS, ARRAY_SIZE(ANSWERS), REAP_HOLD_MS + 5000);
+	wait_for(2);
+	assert_null(kubelet_find(&world.kubelet, "bcd.dev/gpu"));
+	assert_non_null(strstr(finish(), "DELETE /api/v1/namespaces/ns/pods/web "));
 	fake_api_destroy(world.api);
 }
 
@@ -282,6 +305,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		IN_FOLDER(test_an_overdue_holder_is_deleted),
+		IN_FOLDER(test_where_nothing_is_offered),
 		IN_FOLDER(test_a_newcomer_is_spared),
 		IN_FOLDER(test_nobody_is_asked_for_before_its_time),
 		IN_FOLDER(test_a_refusal_is_tried_again),
