@@ -297,7 +297,7 @@ static void test_no_second_process_beside_a_stuck_one(void **state UNUSED)
 	hang_no_more();
 	wait_until(has_reading);
 	assert_int_not_equal(child_pid(world.child), pid);
-	assert_int_equal(world.failures, 0); /* it was told before */
+	assert_int_equal(world.stuck, 0); /* it was told before; a busy machine may miss the deadline */
 }
 
 static void test_killed_at_any_time(void **state UNUSED)
