@@ -185,17 +185,14 @@ static void on_smi_failure(void *arg, const struct error *error, bool stuck)
 
 /* --- XIDs --- */
 
-static void take_event(struct driver *driver, const struct klog_event *event)
+static void on_log_event(void *arg, const struct klog_event *event)
 {
+	struct driver *driver = arg;
+
 	follow_driver(driver); /* what a driver suffered before this one is over before it begins */
 	if (belief_event(&driver->belief, event))
 		changed(driver);
 	ask_soon(driver);
-}
-
-static void on_log_event(void *arg, const struct klog_event *event)
-{
-	take_event(arg, event);
 }
 
 static void on_log_lost(void *arg)
@@ -216,13 +213,15 @@ static void on_nvml_xid(void *arg, const struct frame_xid *xid)
 {
 	struct driver *driver = arg;
 	struct klog_event event = {.kind = KLOG_XID, .xid = xid->xid};
-	const struct belief_gpu *gpu =
-		xid->has_uuid ? belief_find(&driver->belief, xid->uuid) : NULL;
 
-	str_copy(event.pci, sizeof event.pci, gpu ? gpu->pci : xid->pci);
+	str_copy(event.pci, sizeof event.pci, xid->pci);
 	/* The number alone doesn't tell; the log does, and says it too. */
 	event.nonfatal = xid_has_nonfatal(xid->xid) && follows_log(driver);
-	take_event(driver, &event);
+	follow_driver(driver);
+	if (xid->has_uuid ? belief_xid(&driver->belief, xid->uuid, &event)
+			  : belief_event(&driver->belief, &event))
+		changed(driver);
+	ask_soon(driver);
 }
 
 /* --- the source --- */

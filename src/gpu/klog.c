@@ -9,7 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define READS_A_WAKE 512 /* then others have their turn */
+/* Then others have their turn. */
+#define READS_A_WAKE   512
+#define BYTES_A_WAKE   ((size_t)256 << 10)
+#define WAKES_AT_START 64
 
 struct klog {
 	struct loop *loop;
@@ -20,7 +23,8 @@ struct klog {
 
 	int fd; /* -1: not open */
 	struct loop_poll *poll;
-	struct watch *watch; /* of the folder: a file tells nobody that it grew */
+	struct loop_timer *more; /* of a file: there is more to read than was read at once */
+	struct watch *watch;     /* of the folder: a file tells nobody that it grew */
 	bool regular;
 	struct durable_stamp opened;
 	struct buf rest; /* of a record that isn't whole yet: files and fifos */
@@ -31,6 +35,7 @@ struct klog {
 static void close_log(struct klog *log)
 {
 	loop_poll_destroy(TAKE(log->poll));
+	loop_timer_stop(log->more);
 	watch_destroy(TAKE(log->watch));
 	if (log->fd >= 0)
 		close(log->fd);
@@ -56,17 +61,20 @@ static void take_record(struct klog *log, const char *record, size_t length)
 /* /dev/kmsg gives one record with each read, files and fifos what there is. */
 static void take_bytes(struct klog *log, const char *bytes, size_t length)
 {
-	const char *end;
+	const char *start, *end;
+	size_t left;
 
 	buf_add(&log->rest, bytes, length);
-	while ((end = memchr(log->rest.data, '\n', log->rest.length))) {
-		size_t size = (size_t)(end - (const char *)log->rest.data);
-
+	start = (const char *)log->rest.data;
+	left = log->rest.length;
+	while ((end = memchr(start, '\n', left))) {
 		if (!log->skipping)
-			take_record(log, (const char *)log->rest.data, size);
+			take_record(log, start, (size_t)(end - start));
 		log->skipping = false;
-		buf_drop_front(&log->rest, size + 1);
+		left -= (size_t)(end + 1 - start);
+		start = end + 1;
 	}
+	buf_drop_front(&log->rest, log->rest.length - left);
 	if (log->rest.length > KLOG_RECORD_SIZE) {
 		log->skipping = true;
 		buf_clear(&log->rest);
@@ -81,16 +89,18 @@ static void failed(struct klog *log, const char *what)
 	close_log(log);
 }
 
-/* What there is; true when all of it was read. */
+/* What there is, but not for ever; true when all of it was read. */
 static bool drain(struct klog *log)
 {
 	char bytes[KLOG_RECORD_SIZE];
+	size_t total = 0;
 
-	for (int i = 0; i < READS_A_WAKE; i++) {
+	for (int i = 0; i < READS_A_WAKE && total < BYTES_A_WAKE; i++) {
 		ssize_t got = read(log->fd, bytes, sizeof bytes);
 
 		if (got > 0) {
 			take_bytes(log, bytes, (size_t)got);
+			total += (size_t)got;
 		} else if (got == 0 || errno == EAGAIN) {
 			return true;
 		} else if (errno == EPIPE) {
@@ -106,6 +116,15 @@ static bool drain(struct klog *log)
 static void on_readable(void *arg, int events UNUSED)
 {
 	(void)drain(arg); /* the rest wakes us again */
+}
+
+/* A file doesn't. (A timer that starts itself for now has its next turn before anybody else.) */
+static void read_on(void *arg)
+{
+	struct klog *log = arg;
+
+	if (log->fd >= 0 && !drain(log) && log->regular)
+		loop_timer_start(log->more, 1);
 }
 
 /* Another file of the name, or the same one cut short. */
@@ -147,7 +166,7 @@ static bool open_log(struct klog *log)
 			return false;
 		}
 	}
-	log->opened = durable_stamp(log->path);
+	log->opened = (struct durable_stamp){.device = info.st_dev, .inode = info.st_ino};
 	log->regular = S_ISREG(info.st_mode);
 	log->error = (struct error){0};
 	if (log->last > log->after) /* opened again: it begins with what was read */
@@ -168,8 +187,7 @@ void klog_look(struct klog *log)
 	}
 	if (log->fd < 0 && !open_log(log))
 		return;
-	while (!drain(log) && log->fd >= 0)
-		;
+	read_on(log);
 }
 
 struct klog *klog_create(struct loop *loop, const char *path, uint64_t after,
@@ -188,7 +206,10 @@ struct klog *klog_create(struct loop *loop, const char *path, uint64_t after,
 	log->handlers = handlers;
 	log->arg = arg;
 	log->fd = -1;
+	log->more = loop_timer_create(loop, read_on, log);
 	klog_look(log);
+	for (int i = 0; i < WAKES_AT_START && log->fd >= 0 && !drain(log); i++)
+		;
 	return log;
 }
 
@@ -197,6 +218,7 @@ void klog_destroy(struct klog *log)
 	if (!log)
 		return;
 	close_log(log);
+	loop_timer_destroy(log->more);
 	buf_deinit(&log->rest);
 	free(log->path);
 	free(log->folder);

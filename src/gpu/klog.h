@@ -2,7 +2,9 @@
  * klog: the shell of gpu/core/klog.h: follows the kernel's log for what it says of GPUs.
  *
  * Reads     /dev/kmsg, from the first record that the kernel still has; in tests also a fifo, or a
- *           file that others append to and close. What is there already is read by klog_create().
+ *           file that others append to and close. What is there already is read by klog_create(), up
+ *           to 16 MiB of it, or 32768 records of /dev/kmsg; of a log that grows faster than it is read
+ *           only so much at a time that others have their turn.
  * Lost      records that the kernel overwrote before they were read are told by `on_lost`: what they
  *           said must be asked of the driver.
  * Failing   a log that can't be opened is tried again at each klog_look().

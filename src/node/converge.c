@@ -1,5 +1,6 @@
 #include "node/core/converge.h"
 
+#include "node/core/operation.h"
 #include "node/state.h"
 #include "sys/log.h"
 
@@ -203,17 +204,46 @@ static void step_reports(struct durable_steps *steps, const struct node *node,
 
 /* --- a Spec that came: stored before anything is done about it --- */
 
+/* The releases that a Spec waits for and that aren't pending; false when there are none. */
+static bool plan_withdrawn(struct node *node, const struct spec *spec, struct mono now,
+			   struct durable_steps *steps)
+{
+	releases_copy(&node->releases, &node->write.releases);
+	node->write.releases_changed = releases_add_withdrawn(
+		&node->write.releases, spec, &node->holds, clock_wall(), now, node->boot_id);
+	if (node->write.releases_changed)
+		step_releases(steps, node, &node->write.releases);
+	return node->write.releases_changed;
+}
+
+/* The Spec that is stored has come again, to a node whose record of releases was lost. */
+static bool recover_releases(struct node *node, const struct spec *spec, struct mono now)
+{
+	struct durable_steps steps = {0};
+
+	if (!node->marker || spec->generation != node->spec->generation)
+		return false;
+	if (plan_withdrawn(node, spec, now, &steps)) {
+		submit(node, &steps);
+		return true;
+	}
+	write_deinit(&node->write);
+	return false;
+}
+
 static bool store_spec(struct node *node, struct mono now)
 {
 	struct spec *spec = node->uplink ? uplink_take_spec(node->uplink) : NULL;
 	struct durable_steps steps = {0};
+	bool recovered;
 
 	if (!spec)
 		return false;
 	if (!spec_accepts(node->spec, spec)) {
+		recovered = recover_releases(node, spec, now);
 		spec_deinit(spec);
 		free(spec);
-		return false;
+		return recovered;
 	}
 	if (!node->spec || !str_equal(node->spec->lineage, spec->lineage)) {
 		/* Another database, or ours again after the Spec was lost: what is waiting was
@@ -225,12 +255,7 @@ static bool store_spec(struct node *node, struct mono now)
 		node->inventory_due = node->conditions_due = true;
 		step_reports(&steps, node, &node->write.reports);
 	}
-	releases_copy(&node->releases, &node->write.releases);
-	if (releases_add_withdrawn(&node->write.releases, spec, &node->holds, clock_wall(), now,
-				   node->boot_id)) {
-		node->write.releases_changed = true;
-		step_releases(&steps, node, &node->write.releases);
-	}
+	plan_withdrawn(node, spec, now, &steps);
 	node->write.spec = spec;
 	step_spec(&steps, node, spec);
 	submit(node, &steps);
@@ -419,7 +444,22 @@ static void plan_reported(struct pass *pass, const struct converge_plan *plan)
 	}
 }
 
-static void plan_news(struct pass *pass)
+/* What is claimed is refused for that; nothing else is done here either. */
+static void answer_operation(const struct node *node, const struct converge_view *claims,
+			     const struct uplink_operation *operation, struct report *report)
+{
+	if (!operation_may(claims, operation->kind, operation->argument, report->reason,
+			   report->message))
+		return;
+	str_copy(report->reason, sizeof report->reason, "unsupported");
+	str_copy(report->message, sizeof report->message,
+		 node->config->host_units
+			 ? "this node takes no operations: bcd only binds GPUs"
+			 : "this node takes no operations: this host's units are managed by "
+			   "others; bcd only binds GPUs");
+}
+
+static void plan_news(struct pass *pass, const struct converge_view *claims)
 {
 	struct node *node = pass->node;
 	struct uplink_operation operation;
@@ -443,12 +483,7 @@ static void plan_news(struct pass *pass)
 		struct report *report = reports_add(&node->write.reports, REPORT_OPERATION,
 						    operation.id, generation_of(node));
 
-		str_copy(report->reason, sizeof report->reason, "unsupported");
-		str_copy(report->message, sizeof report->message,
-			 node->config->host_units
-				 ? "this node takes no operations: bcd only binds GPUs"
-				 : "this node takes no operations: this host's units are managed "
-				   "by others; bcd only binds GPUs");
+		answer_operation(node, claims, &operation, report);
 		node->write.reports_changed = true;
 	}
 }
@@ -505,7 +540,7 @@ static void decide(struct pass *pass)
 	plan_moves(pass, &view, &plan);
 	plan_binds(pass, &plan);
 	plan_failures(pass, &plan);
-	plan_news(pass);
+	plan_news(pass, &view);
 	plan_reported(pass, &plan);
 	plan_certificate(pass);
 	plan_marker(pass);

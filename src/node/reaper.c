@@ -350,20 +350,73 @@ static void describe_obstacle(const struct reaper *reaper, const char *uid, stru
 	}
 }
 
-void reaper_describe(const struct reaper *reaper, const struct holder *holder, struct buf *out)
+void clingers_deinit(struct clingers *clingers)
 {
-	enum reap_state state = reap_state(reaper->reap, holder->uid);
-
-	if (state == REAP_NOTHING)
-		return;
-	buf_add_text(out, reap_state_name(state));
-	if (state != REAP_HOLDING)
-		describe_obstacle(reaper, holder->uid, out);
+	vec_each (clingers, struct clinger * clinger) {
+		free(clinger->name);
+		free(clinger->state);
+	}
+	vec_deinit(clingers);
 }
 
-bool reaper_next(const struct reaper *reaper, const struct holder *holder, struct mono *ret_due)
+static void add_holder(const struct reaper *reaper, const struct holder *holder,
+		       struct clingers *clingers)
 {
-	return reap_next(reaper->reap, holder->uid, ret_due);
+	enum reap_state state = reap_state(reaper->reap, holder->uid);
+	struct clinger *clinger = vec_push(clingers);
+	struct buf text = {0};
+
+	if (state != REAP_NOTHING)
+		buf_add_text(&text, reap_state_name(state));
+	if (state != REAP_NOTHING && state != REAP_HOLDING)
+		describe_obstacle(reaper, holder->uid, &text);
+	clinger->name = mem_strdup(holder->name);
+	clinger->uid = holder->uid;
+	str_copy(clinger->id, sizeof clinger->id, holder->id);
+	clinger->state = buf_take_text(&text);
+	clinger->timed = reap_next(reaper->reap, holder->uid, &clinger->due);
+}
+
+/* A process of somebody who isn't among them yet. */
+static void add_process(const struct podprocesses_holder *process, const char *id,
+			struct clingers *clingers)
+{
+	char name[PODPROCESSES_NAME_SIZE];
+	struct clinger *clinger;
+
+	vec_each (clingers, const struct clinger *known)
+		if (str_equal(known->uid, process->of.pod))
+			return;
+	podprocesses_name(name, process);
+	clinger = vec_push(clingers);
+	clinger->name = mem_strdup(name);
+	clinger->uid = process->of.pod;
+	str_copy(clinger->id, sizeof clinger->id, id);
+	clinger->state = mem_strdup("has it open; bcd ends no process");
+}
+
+void reaper_clingers(const struct reaper *reaper, const struct release_entry *entry,
+		     struct clingers *ret_clingers)
+{
+	const struct node *node = reaper->node;
+
+	vec_each (&node->listing.holders, const struct holder *holder) {
+		const char *of = holds_id_allocation(holder->id);
+
+		if (of && str_equal(of, entry->allocation))
+			add_holder(reaper, holder, ret_clingers);
+	}
+	vec_each (&entry->devices, const struct release_device *released) {
+		const struct hold_device device = {.atom = released->atom};
+		char id[HOLDS_ID_SIZE];
+
+		holds_device_id(id, &device, entry->allocation);
+		vec_each (&node->processes.holders, const struct podprocesses_holder *process)
+			if (released->atom.class == ATOM_GPU && !entry->reported &&
+			    memcmp(process->gpu.bytes, released->atom.gpu.bytes, ATOM_UUID_BYTES) ==
+				    0)
+				add_process(process, id, ret_clingers);
+	}
 }
 
 const struct error *reaper_trouble(const struct reaper *reaper)

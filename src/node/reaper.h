@@ -14,8 +14,8 @@
  */
 #pragma once
 
-#include "base/buf.h"
-#include "node/holders.h"
+#include "base/error.h"
+#include "node/core/release.h"
 
 struct node;
 struct reaper;
@@ -25,9 +25,26 @@ void reaper_destroy(struct reaper *reaper);
 /* Once a turn, after release_step(): decides and acts. */
 void reaper_step(struct reaper *reaper, struct mono now);
 
-/* "asked to go", "static (source file): only ..." of this holder; "" when nothing is to be said. */
-void reaper_describe(const struct reaper *reaper, const struct holder *holder, struct buf *out);
-/* When this holder's pod is deleted next; false: not again, or not at all. */
-bool reaper_next(const struct reaper *reaper, const struct holder *holder, struct mono *ret_due);
+/* One who keeps a release from its end. */
+struct clinger {
+	char *name;             /* "default/web (main)", "process 123 (python) of pod UID" */
+	const char *uid;        /* of the pod; "" when it can't be told; the node's */
+	char id[HOLDS_ID_SIZE]; /* of the device */
+	char *state;            /* "asked to go"; "" while nothing is to be said */
+	bool timed;             /* its pod is deleted at `due`; else not again, or not at all */
+	struct mono due;
+};
+struct clingers VEC_BODY(struct clinger);
+void clingers_deinit(struct clingers *clingers);
+
+static inline void clingers_cleanup(struct clingers *clingers)
+{
+	clingers_deinit(clingers);
+}
+
+/* Valid until the loop turns. A process alone is told, but ends nobody's pod: whoever watches all
+ * GPUs of a machine has them open, too. */
+void reaper_clingers(const struct reaper *reaper, const struct release_entry *entry,
+		     struct clingers *ret_clingers);
 /* Why the API server can't be asked while somebody is due; NULL: it can. */
 const struct error *reaper_trouble(const struct reaper *reaper);

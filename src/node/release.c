@@ -348,6 +348,34 @@ static void look_outside(struct node *node, bool worker)
 	vec_deinit(&holders);
 }
 
+static bool only_in_checkpoint(const struct node *node)
+{
+	vec_each (&node->listing.holders, const struct holder *holder) {
+		const char *allocation = holds_id_allocation(holder->id);
+		const struct release_entry *entry =
+			allocation ? releases_find(&node->releases, allocation) : NULL;
+
+		if (!holder->pod && entry && !entry->reported)
+			return true;
+	}
+	return false;
+}
+
+/* A pod that is over, but that somebody keeps (a finished one, a finalizer), has its folder for as long.
+ * Its entry goes from the checkpoint when the kubelet writes that anew, as it does whenever a plugin
+ * sends its list. One that hasn't heard of its pods drops no entry. */
+static void refresh_checkpoint(struct node *node, struct mono now)
+{
+	struct mono again = mono_after(node->refreshed, NODE_REFRESH_MS);
+
+	if (node->answered_how != RELEASE_ANSWER_FREE || !only_in_checkpoint(node) ||
+	    mono_until(now, again) > 0)
+		return;
+	node->refreshed = now;
+	for (size_t i = 0; i < ATOM_CLASSES; i++)
+		deviceplugin_changed(node->plugins[i]);
+}
+
 void release_step(struct node *node, struct mono now)
 {
 	bool worker = release_is_worker(node);
@@ -356,6 +384,7 @@ void release_step(struct node *node, struct mono now)
 	follow_entries(node, now);
 	if (worker)
 		ask_now_and_then(node, now);
+	refresh_checkpoint(node, now);
 	if (node->marker)
 		look_outside(node, worker);
 	if (node->holds_error.code != ERROR_NONE)

@@ -46,20 +46,16 @@ static bool holds_devices(const struct node *node)
 }
 
 /* "default/web (main): deleted by force, still there; ...". */
-static const char *who_holds(const struct node *node, const char *allocation, struct arena *arena)
+static const char *who_holds(const struct node *node, const struct release_entry *entry,
+			     struct arena *arena)
 {
+	CLEANUP(clingers) struct clingers clingers = {0};
 	CLEANUP(buf) struct buf text = {0};
 
-	vec_each (&node->listing.holders, const struct holder *holder) {
-		const char *of = holds_id_allocation(holder->id);
-		CLEANUP(buf) struct buf state = {0};
-
-		if (!of || !str_equal(of, allocation))
-			continue;
-		reaper_describe(node->reaper, holder, &state);
-		buf_printf(&text, "%s%s%s%s", text.length > 0 ? "; " : "", holder->name,
-			   state.length > 0 ? ": " : "", buf_text(&state));
-	}
+	reaper_clingers(node->reaper, entry, &clingers);
+	vec_each (&clingers, const struct clinger *clinger)
+		buf_printf(&text, "%s%s%s%s", text.length > 0 ? "; " : "", clinger->name,
+			   *clinger->state ? ": " : "", clinger->state);
 	return arena_strdup(arena, buf_text(&text));
 }
 
@@ -81,6 +77,7 @@ static void look_at_conditions(struct node *node, struct mono now)
 		.pod_error = node->holders_error,
 		.api_error = api ? api->what : NULL,
 		.releases_marker = node->marker ? node->marker_path : NULL,
+		.releases_way = node->outside.who,
 		.holds_error = node->holds_error.code ? node->holds_error.what : NULL,
 		.spec_error = node->spec_error.code ? node->spec_error.what : NULL,
 		.gpus_error = gpus ? gpus->what : NULL,
@@ -96,8 +93,9 @@ static void look_at_conditions(struct node *node, struct mono now)
 	vec_each (&node->pending, const struct node_release *release) {
 		if (!release->plan.stuck)
 			continue;
-		stuck_by[view.stuck_count] = who_holds(node, release->allocation, &texts);
-		stuck[view.stuck_count++] = releases_find(&node->releases, release->allocation);
+		stuck[view.stuck_count] = releases_find(&node->releases, release->allocation);
+		stuck_by[view.stuck_count] = who_holds(node, stuck[view.stuck_count], &texts);
+		view.stuck_count++;
 	}
 	conditions_decide(&view, &node->conditions, clock_wall(), &conditions);
 	if (!conditions_equal(&conditions, &node->conditions))

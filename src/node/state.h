@@ -29,6 +29,7 @@
 #define NODE_HOLDS_MS       5000  /* between two reads of the holds that nothing asked for (DP-4) */
 #define NODE_HOLDERS_MS     5000  /* between two questions to the kubelet while devices are bound */
 #define NODE_STRAYS_MS      30000 /* and while none is: a pod may have one all the same (REL-27) */
+#define NODE_REFRESH_MS     5000  /* between two lists that have the kubelet write its checkpoint */
 #define NODE_WRITE_AGAIN_MS 1000  /* after a durable list that failed */
 
 /* A pending release as it stands in this process. */
@@ -120,6 +121,7 @@ struct node {
 	struct mono asked_at, answered_at;    /* the running question; the one behind the answer */
 	struct durable_stamp kubelet;         /* pod-resources' socket */
 	struct mono kubelet_since;
+	struct mono refreshed; /* when the kubelet was last made to write its checkpoint */
 	uint32_t holders_failures;
 	struct mono holders_failing_since;
 	char holders_error[ERROR_WHAT_SIZE];

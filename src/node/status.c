@@ -179,28 +179,23 @@ static json_t *describe_resources(const struct node *node)
 }
 
 /* Who is in the way of a release, and what comes next. */
-static json_t *describe_holders(const struct node *node, const char *allocation)
+static json_t *describe_clingers(const struct node *node, const struct release_entry *entry)
 {
+	CLEANUP(clingers) struct clingers clingers = {0};
 	struct mono now = loop_now(node->loop);
 	json_t *array = json_array();
 
-	vec_each (&node->listing.holders, const struct holder *holder) {
-		const char *of = holds_id_allocation(holder->id);
-		CLEANUP(buf) struct buf next = {0};
-		struct mono due;
-		json_t *object;
+	reaper_clingers(node->reaper, entry, &clingers);
+	vec_each (&clingers, const struct clinger *clinger) {
+		json_t *object = json_object();
 
-		if (!of || !str_equal(of, allocation))
-			continue;
-		object = json_object();
-		reaper_describe(node->reaper, holder, &next);
-		set_text(object, "name", holder->name);
-		set_text(object, "uid", holder->uid);
-		set_text(object, "device", holder->id);
-		set_text(object, "state", buf_text(&next));
-		if (reaper_next(node->reaper, holder, &due))
+		set_text(object, "name", clinger->name);
+		set_text(object, "uid", clinger->uid);
+		set_text(object, "device", clinger->id);
+		set_text(object, "state", clinger->state);
+		if (clinger->timed)
 			tree_set(object, "deleteAt",
-				 json_integer(clock_wall().ms + mono_until(now, due)));
+				 json_integer(clock_wall().ms + mono_until(now, clinger->due)));
 		tree_append(array, object);
 	}
 	return array;
@@ -228,7 +223,7 @@ static json_t *describe_pending(const struct node *node)
 		set_text(object, "why", release->plan.why ? release->plan.why : "");
 		tree_set(object, "stuck", json_boolean(release->plan.stuck));
 		tree_set(object, "devices", devices);
-		tree_set(object, "holders", describe_holders(node, release->allocation));
+		tree_set(object, "holders", entry ? describe_clingers(node, entry) : json_array());
 		tree_append(array, object);
 	}
 	return array;

@@ -155,6 +155,8 @@ static void take_operation(struct uplink *uplink, const Bettercompute__V1__Opera
 	if (!str_copy(operation->id, sizeof operation->id, message->operation) ||
 	    !str_copy(operation->kind, sizeof operation->kind, message->kind))
 		vec_remove(&uplink->operations, uplink->operations.count - 1);
+	else /* cut, it is refused as unreadable */
+		(void)str_copy(operation->argument, sizeof operation->argument, message->argument);
 }
 
 static void on_message(struct rpc_call *call UNUSED, void *arg, const uint8_t *data, size_t length)

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "node/core/config.h"
+#include "node/core/operation.h"
 #include "node/core/uplink.h"
 #include "node/identity.h"
 #include "sys/loop.h"
@@ -53,7 +54,8 @@ int64_t uplink_acknowledged(const struct uplink *uplink); /* told on this stream
 void uplink_take_certificate(struct uplink *uplink, struct buf *ret_pem);
 struct uplink_operation {
 	char id[ID_SIZE];
-	char kind[64];
+	char kind[OPERATION_KIND_SIZE];
+	char argument[OPERATION_MAX_ARGUMENT + 1];
 };
 bool uplink_take_operation(struct uplink *uplink, struct uplink_operation *ret_operation);
 

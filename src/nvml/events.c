@@ -6,7 +6,6 @@
 #define WAIT_MS  1000 /* then GPUs that came meanwhile are registered */
 #define PAUSE_MS 1000 /* after a wait that failed */
 #define MAX_GPUS INVENTORY_MAX_GPUS
-#define MAX_XID  99999
 
 struct follower {
 	struct session_gpu gpu;
@@ -81,7 +80,7 @@ static void tell(struct events *events, const struct nvml_event *event)
 	struct frame_xid xid = {.gi = -1, .ci = -1};
 	struct follower *follower;
 
-	if (event->type != NVML_EVENT_XID || event->data > MAX_XID)
+	if (event->type != NVML_EVENT_XID || event->data > FRAME_MAX_XID)
 		return;
 	xid.xid = (int32_t)event->data;
 	if (event->gpu_instance <= ATOM_MAX_NUMBER)
@@ -98,6 +97,8 @@ static void tell(struct events *events, const struct nvml_event *event)
 	pthread_mutex_unlock(&events->lock);
 	if (follower)
 		events->handlers.on_xid(events->arg, &xid);
+	else
+		events->handlers.on_look(events->arg, "an XID of a GPU that is not known");
 }
 
 /* A new set, and everybody registers again. */
@@ -115,8 +116,7 @@ static bool renew(struct events *events)
 	return true;
 }
 
-/* False: there is nothing left to wait for; the next reading finds out what happened. */
-static bool wait_once(struct events *events)
+static void wait_once(struct events *events)
 {
 	struct nvml_event event = {.gpu_instance = NVML_NO_INSTANCE,
 				   .compute_instance = NVML_NO_INSTANCE};
@@ -125,23 +125,25 @@ static bool wait_once(struct events *events)
 	switch (status) {
 	case NVML_SUCCESS:
 		tell(events, &event);
-		return true;
+		return;
 	case NVML_ERROR_TIMEOUT:
-		return true;
+		return;
 	default:
 		events->handlers.on_look(events->arg, nvml_text(status));
-		pause_ms(PAUSE_MS);
-		return renew(events);
+		do
+			pause_ms(PAUSE_MS);
+		while (!renew(events));
 	}
 }
 
-static void *run(void *arg)
+static NORETURN void *run(void *arg)
 {
 	struct events *events = arg;
 
-	while (wait_once(events))
+	for (;;) {
+		wait_once(events);
 		register_new(events);
-	return NULL;
+	}
 }
 
 struct events *events_start(const struct session *session, const struct events_handlers *handlers,

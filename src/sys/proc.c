@@ -68,7 +68,8 @@ child_run(const struct proc_options *options, struct child_fds fds, int report, 
 {
 	for (int i = 0; i < 3; i++)
 		if (fds.at[i] >= 0 && fds.at[i] <= PROC_REPORT_FD)
-			fds.at[i] = fcntl(fds.at[i], F_DUPFD, PROC_REPORT_FD + 1);
+			if ((fds.at[i] = fcntl(fds.at[i], F_DUPFD, PROC_REPORT_FD + 1)) < 0)
+				_exit(127);
 	if (report != PROC_REPORT_FD && dup3(report, PROC_REPORT_FD, O_CLOEXEC) < 0)
 		_exit(127);
 	child_reset_signals();
@@ -229,6 +230,7 @@ bool proc_start(struct loop *loop, const struct proc_options *options, proc_exit
 	assert(!options->output_path || (!options->ret_stdout && !options->ret_stderr));
 	if (!open_fds(options, &fds, sockets, error))
 		return false;
+	signal(SIGCHLD, SIG_DFL); /* who started us may have ignored it: then no end is told */
 	ok = start_watched(options, fds, &pid, &pidfd, error);
 	close_all(fds.at, 3);
 	if (!ok) {

@@ -59,6 +59,12 @@ MUTANTS = [
     ("acted-on-before-it-is-stored", "src/node/converge.c",
      "\tnode->write.spec = spec;\n\tstep_spec(&steps, node, spec);\n",
      "\tnode->write.spec = spec;\n"),
+    ("deleted-whoever-has-the-name", "src/node/reaper.c",
+     "\t\t.uid = what->uid,\n\t\t.grace_period_s", "\t\t.grace_period_s"),
+    ("deleted-for-what-is-bound", "src/node/core/reap.c",
+     "(!view->bound_known || is_bound(view, holder->allocation))", "!view->bound_known"),
+    ("forced-at-once", "src/node/core/reap.c",
+     "due = mono_after(claimant->asked, REAP_FORCE_MS);", "due = claimant->asked;"),
     ("billed-past-the-end", "src/control/core/metering.c",
      "int64_t stopped_ms = now_ms < end_ms ? now_ms : end_ms;", "int64_t stopped_ms = now_ms;"),
 ]

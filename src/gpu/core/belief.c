@@ -116,9 +116,8 @@ static void add_stray(struct belief *belief, const char *pci, int32_t xid, bool 
 	belief->record++;
 }
 
-static bool note_xid(struct belief *belief, const struct klog_event *event)
+static bool note_xid(struct belief *belief, struct belief_gpu *gpu, const struct klog_event *event)
 {
-	struct belief_gpu *gpu = find_at(belief, event->pci);
 	bool another;
 
 	if (!gpu) {
@@ -155,7 +154,7 @@ bool belief_event(struct belief *belief, const struct klog_event *event)
 	case KLOG_NOTHING:
 		return false;
 	case KLOG_XID:
-		return note_xid(belief, event);
+		return note_xid(belief, find_at(belief, event->pci), event);
 	case KLOG_RESET:
 		end_strays(belief, event->pci);
 		gpu = find_at(belief, event->pci);
@@ -167,6 +166,14 @@ bool belief_event(struct belief *belief, const struct klog_event *event)
 		return true;
 	}
 	assert(false && "a record of no kind");
+}
+
+bool belief_xid(struct belief *belief, struct atom_uuid uuid, const struct klog_event *event)
+{
+	struct belief_gpu *gpu = find(belief, uuid);
+
+	assert(event->kind == KLOG_XID);
+	return note_xid(belief, gpu ? gpu : find_at(belief, event->pci), event);
 }
 
 bool belief_driver(struct belief *belief, uint64_t driver)
@@ -217,12 +224,23 @@ static bool same_cuts(const struct cuts *a, const struct cuts *b)
 	return true;
 }
 
+/* An instance without its UUID can't be told from the one that stood there before. */
+static bool is_distinct(const struct cuts *cuts, const struct reading_mig *mig)
+{
+	vec_each (cuts, const struct cut *cut)
+		if (str_equal(cut->told.uuid, mig->uuid) ||
+		    (cut->told.gi == mig->gi && cut->told.ci == mig->ci))
+			return false;
+	return *mig->uuid;
+}
+
 static void take_cuts(struct belief *belief, struct belief_gpu *gpu, const struct reading_gpu *now)
 {
 	struct cuts cuts = {0};
 
 	vec_each (&now->mig, const struct reading_mig *mig)
-		vec_push(&cuts)->told = *mig;
+		if (is_distinct(&cuts, mig))
+			vec_push(&cuts)->told = *mig;
 	cut_place(&cuts, &gpu->cuts, gpu->memory_bytes);
 	belief->record += !same_cuts(&cuts, &gpu->cuts);
 	vec_deinit(&gpu->cuts);

@@ -45,7 +45,7 @@ struct belief_gpu {
 	char error[READING_ERROR_SIZE]; /* why that reading couldn't tell; "" it could */
 	struct health_facts facts;      /* of that reading; the XIDs are those not ended */
 	bool asked;                     /* the driver asked for something since the last of them */
-	bool unasked;                   /* and was not itself asked since: a reading may be older */
+	bool unasked;                   /* it was not asked since then: a reading may be older */
 	int32_t last_xid;               /* any XID heard by this process, fault or not; 0: none */
 };
 
@@ -92,6 +92,9 @@ void belief_reading(struct belief *belief, const struct reading *reading, const 
 void belief_failure(struct belief *belief, const char *why);
 /* Of the kernel log or the driver's events; true when some GPU's health may be another now. */
 bool belief_event(struct belief *belief, const struct klog_event *event);
+
+/* The same of an XID whose GPU is named by more than its place. */
+bool belief_xid(struct belief *belief, struct atom_uuid uuid, const struct klog_event *event);
 
 /* Everything that is known, with its health. `*ret_inventory` must be empty. */
 void belief_inventory(const struct belief *belief, int32_t slots, struct inventory *ret_inventory);

@@ -161,8 +161,8 @@ static bool read_gpu(const json_t *object, const char *where, struct belief_gpu 
 	       field_text(object, where, "model", true, gpu->model, sizeof gpu->model, error) &&
 	       field_int(object, where, "minor", true, -1, READING_MAX_MINOR, &gpu->minor, error) &&
 	       field_int(object, where, "numa", true, -1, 65535, &gpu->numa, error) &&
-	       field_number(object, where, "memoryBytes", true, 0, INT64_MAX, &gpu->memory_bytes,
-			    error) &&
+	       field_number(object, where, "memoryBytes", true, 0, READING_MAX_MEMORY,
+			    &gpu->memory_bytes, error) &&
 	       field_bool(object, where, "migEnabled", true, &gpu->mig_enabled, error) &&
 	       read_cuts(object, where, gpu, error) && read_xids(object, where, gpu, error) &&
 	       field_bool(object, where, "asked", true, &gpu->asked, error);

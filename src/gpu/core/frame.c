@@ -2,8 +2,6 @@
 
 #include "gpu/core/pci.h"
 
-#define XID_MAX 100000 /* the largest that NVIDIA has is three digits */
-
 bool frame_put(struct buf *out, const json_t *object, struct error *error)
 {
 	size_t start = out->length, length;
@@ -78,7 +76,7 @@ bool frame_read_xid(const json_t *object, struct frame_xid *ret_xid, struct erro
 	char uuid[ATOM_UUID_SIZE] = "", pci[INVENTORY_PCI_SIZE] = "";
 
 	if (!field_object(object, "xid", error) ||
-	    !field_int(object, "xid", "xid", true, 0, XID_MAX, &xid.xid, error) ||
+	    !field_int(object, "xid", "xid", true, 0, FRAME_MAX_XID, &xid.xid, error) ||
 	    !field_text(object, "xid", "pci", false, pci, sizeof pci, error) ||
 	    !field_text(object, "xid", "uuid", false, uuid, sizeof uuid, error) ||
 	    !field_int(object, "xid", "gi", false, 0, ATOM_MAX_NUMBER, &xid.gi, error) ||

@@ -17,6 +17,7 @@
 
 #define FRAME_HEAD_BYTES 4
 #define FRAME_MAX_BYTES  READING_MAX_BYTES
+#define FRAME_MAX_XID    99999 /* the largest that NVIDIA has is three digits */
 
 /* Adds one frame to `out`. RESOURCES_EXHAUSTED when the object is too large. */
 MUST_CHECK bool frame_put(struct buf *out, const json_t *object, struct error *error);

@@ -94,8 +94,10 @@ void conditions_decide(const struct conditions_view *view, const struct conditio
 		snprintf(
 			text, sizeof text,
 			"pending releases could not be read; every GPU is claimed until no pod can "
-			"hold one, or until %s is removed",
-			view->releases_marker);
+			"hold one, or until %s is removed%s%s",
+			view->releases_marker,
+			view->releases_way && *view->releases_way ? "; in the way: " : "",
+			view->releases_way ? view->releases_way : "");
 		add(&conditions, CONDITION_RELEASES_UNREADABLE, "ReleasesFileUnreadable", text);
 	}
 	if (view->holds_error)

@@ -48,13 +48,14 @@ struct conditions_view {
 	int64_t pod_failing_ms; /* since the first of them */
 	const char *pod_error;
 	const char *api_error; /* of the API server, while a pod is to be deleted; else NULL */
-	const char *releases_marker;  /* path, while the marker is there; else NULL */
-	const char *holds_error;      /* NULL: readable */
-	const char *spec_error;       /* NULL: readable */
-	const char *gpus_error;       /* NULL: readable */
-	const char *gpus_next;        /* what to do about it; NULL nothing to say */
-	const char *gpu_strangers;    /* GPUs without a UUID, by place and why; NULL: none */
-	const char *health_marker;    /* path, while the marker is there; else NULL */
+	const char *releases_marker; /* path, while the marker is there; else NULL */
+	const char *releases_way;    /* who or what keeps the marker there; NULL or "": not known */
+	const char *holds_error;     /* NULL: readable */
+	const char *spec_error;      /* NULL: readable */
+	const char *gpus_error;      /* NULL: readable */
+	const char *gpus_next;       /* what to do about it; NULL nothing to say */
+	const char *gpu_strangers;   /* GPUs without a UUID, by place and why; NULL: none */
+	const char *health_marker;   /* path, while the marker is there; else NULL */
 	const char *kernel_log_error; /* NULL: followed, or need not be */
 	bool host_units;              /* false: another party configures the host */
 };

@@ -95,6 +95,15 @@ static const char *claimant(const struct converge_view *view, const struct conve
 	return NULL;
 }
 
+const char *converge_claimant(const struct converge_view *view, struct atom_uuid gpu)
+{
+	static const struct converge_plan nothing;
+	const struct inventory_atom whole = {.atom = {.class = ATOM_GPU, .gpu = gpu},
+					     .range = atom_whole()};
+
+	return view->holds ? claimant(view, &nothing, "", &whole) : HOLDS_CLAIMED_BY;
+}
+
 /* --- binding --- */
 
 static bool check_device(const struct converge_view *view, struct converge_plan *plan,

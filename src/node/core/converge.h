@@ -16,6 +16,8 @@
 #include "node/core/reports.h"
 #include "node/core/spec.h"
 
+#define HOLDS_CLAIMED_BY "(what is bound, which could not be read)"
+
 struct converge_host {
 	int32_t vcpus;        /* for bookings: the machine's, less what bcd keeps for the system */
 	int64_t memory_bytes; /* 0 vcpus and memory: unknown, nothing is refused for it */
@@ -49,6 +51,10 @@ void converge_plan_deinit(struct converge_plan *plan);
 /* Does the plan, or a release that is under way, take the hold's file away? It isn't written again then. */
 bool converge_is_released(const struct converge_view *view, const struct converge_plan *plan,
 			  const struct hold *hold);
+
+/* Who claims this GPU, or a part of it: a hold's or pending release's allocation, or why it can't be
+ * told. NULL: nobody. Borrowed from the view. For whatever else wants it (HOST-14). */
+const char *converge_claimant(const struct converge_view *view, struct atom_uuid gpu);
 
 /* `*ret_plan` must be empty. */
 void converge_decide(const struct converge_view *view, struct converge_plan *ret_plan);

@@ -26,6 +26,8 @@ type Product struct {
 	BetterCompute string
 	// Paths are bcd's [paths], where they differ from the defaults.
 	Paths map[string]string
+	// Kubeconfig is whom bcd is for the API server; "" for the default.
+	Kubeconfig string
 	// GPUs are the lines of bcd's [gpu]; "" for the simulated ones of SimFile. Env is what bcd's environment has beside this program's.
 	GPUs string
 	Env  []string
@@ -301,6 +303,9 @@ func (p *Product) join() error {
 	}
 	fmt.Fprintf(&c, "[host]\nunits = false\n[gpu]\n%s", gpus)
 	fmt.Fprintf(&c, "[kubernetes]\nnode_name = \"node0\"\n")
+	if p.Kubeconfig != "" {
+		fmt.Fprintf(&c, "kubeconfig = %q\n", p.Kubeconfig)
+	}
 	if err := os.WriteFile(p.config(), []byte(c.String()), 0o600); err != nil {
 		return err
 	}
@@ -398,6 +403,11 @@ func (p *Product) Reservation(id string) (*Reservation, error) {
 // Release gives one back.
 func (p *Product) Release(id string) error {
 	return p.Call("POST", "/v1/reservations/"+id+"/release", nil, nil)
+}
+
+// Status is what `bcd status` says.
+func (p *Product) Status(args ...string) (string, error) {
+	return command(p.BCD, append([]string{"--config", p.config(), "status"}, args...)...)
 }
 
 // SimSet changes a simulated GPU, as `bcd sim set`.

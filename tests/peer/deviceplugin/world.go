@@ -28,6 +28,7 @@ type World struct {
 	sockets      []string           // bcd's, before that
 	registered   map[string]int     // Register calls before that
 	second       *Process
+	left         *Left
 	cut          bool // the simulated GPUs are not the default ones
 }
 
@@ -78,6 +79,9 @@ func (w *World) clean() error {
 	}
 	if w.second != nil {
 		fail("the second bcd", w.second.End(syscall.SIGKILL))
+	}
+	if w.left != nil {
+		fail("the process", w.left.end())
 	}
 	fail("the kubelet", w.K.Revive())
 	if w.P.serve.Ended() {
@@ -131,6 +135,11 @@ func Reserve(name string, asks ...Ask) Step {
 			return nil
 		})
 	}}
+}
+
+// Reservation is one of this case's, as the API shows it now.
+func (w *World) Reservation(name string) (*Reservation, error) {
+	return w.P.Reservation(w.reservations[name].ID)
 }
 
 // NotPlaced expects a booking to find no place for as long as pods hold what was released, and cancels it.

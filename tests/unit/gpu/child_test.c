@@ -297,7 +297,8 @@ static void test_no_second_process_beside_a_stuck_one(void **state UNUSED)
 	hang_no_more();
 	wait_until(has_reading);
 	assert_int_not_equal(child_pid(world.child), pid);
-	assert_int_equal(world.failures, 0); /* it was told before */
+	/* it was told before; of a busy machine's new process a deadline may be missed */
+	assert_int_equal(world.stuck, 0);
 }
 
 static void test_killed_at_any_time(void **state UNUSED)
@@ -411,6 +412,8 @@ static void test_what_is_no_answer_is_a_failure(void **state UNUSED)
 		{"printf '\\000\\000\\000\\043{\"error\":\"no\",\"code\":\"UNAVAILABLE\"}' >&0; "
 		 "exec sleep 9",
 		 "no"}, /* and doesn't end by itself */
+		{"printf '\\000\\000\\000\\027{\"error\":\"\",\"code\":\"X\"}' >&0; exec sleep 9",
+		 "must say why"},
 		{"exec 0>&-; exec sleep 9", "signal 9"},
 		{"printf '\\000\\000' >&0; kill -SEGV $$", "signal 11"},
 		{"sleep 1 & exit 5", "status 5"}, /* the socket stays open elsewhere */

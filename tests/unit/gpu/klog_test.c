@@ -1,3 +1,4 @@
+#include "base/buf.h"
 #include "gpu/klog.h"
 #include "lib/folder.h"
 #include "lib/test.h"
@@ -170,6 +171,29 @@ static void test_a_line_without_end(void **state)
 	assert_int_equal(world->count, 1);
 }
 
+/* 4 MiB of others' records: no look takes them all, and what stands behind them is heard. */
+static void test_more_than_is_read_at_once(void **state)
+{
+	struct world *world = *state;
+	CLEANUP(buf) struct buf text = {0};
+
+	append(world, "");
+	follow(world, 0);
+	for (int i = 1; text.length < (size_t)4 << 20; i++)
+		buf_printf(&text, "6,%d,1,-;eth0: link becomes ready\n", i);
+	buf_add_text(&text, XID(999999, 79));
+	append(world, buf_text(&text));
+	klog_look(world->log);
+	assert_int_equal(world->count, 0);
+	wait_for(world, 1);
+	assert_int_equal(world->events[0].xid, 79);
+	/* but at the start they are */
+	klog_destroy(world->log);
+	world->count = 0;
+	follow(world, 0);
+	assert_int_equal(world->count, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -178,6 +202,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_log_that_comes_later, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_fifo, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_line_without_end, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_more_than_is_read_at_once, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include "lib/folder.h"
 #include "node/core/reports.h"
 #include "node/exporter.h"
+#include "node/state.h"
 #include "sys/durable.h"
 #include "sys/log.h"
 #include "sys/net.h"
@@ -479,6 +480,8 @@ static void test_release_waits_for_the_checkpoint(void **state)
 	start_node(world);
 	kubelet_run(world->loop, RELEASE_KUBELET_SETTLE_MS + 3000);
 	assert_int_equal(count_released(world), 0);
+	/* Each list makes a kubelet write its checkpoint. */
+	assert_in_range(kubelet_find(&world->kubelet, GPU)->lists, 3, 6);
 	write_text(world, "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint", "{}");
 	assert_int_equal(rmdir(at(world, "var/lib/kubelet/pods/uid-1")), 0);
 	kubelet_run(world->loop, 2500);
@@ -544,27 +547,15 @@ static void test_release_waits_for_the_process(void **state)
 	put_process(world, "0::/kubepods.slice/kubepods-pod0b6ed7a0_52a5_4c3b_9e5c_"
 			   "3a8a6b2f0c11.slice/cri-containerd-a3bf4f1b2b0b822c.scope\n");
 	release_a(world);
-	kubelet_run(world->loop, RELEASE_KUBELET_SETTLE_MS + 3000);
+	kubelet_run(world->loop, RELEASE_KUBELET_SETTLE_MS + 1500);
 	assert_int_equal(count_released(world), 0);
-	/* what can't be seen is held, too */
-	remove_process(world);
+	/* what can't be seen is held, too; what isn't a pod's holds nothing of one */
+	write_text(world, "proc/77/cgroup", "0::/system.slice/nvidia-persistenced.service\n");
 	assert_int_equal(unlink(at(world, "proc/self/cgroup")), 0);
 	kubelet_run(world->loop, 2500);
 	assert_int_equal(count_released(world), 0);
 	write_text(world, "proc/self/cgroup", "0::/bcd\n");
 	kubelet_until(world->loop, is_released, world, 3000, "the release is reported");
-}
-
-/* A process of the host's own holds nothing of a pod's. */
-static void test_other_processes_hold_nothing(void **state)
-{
-	struct world *world = *state;
-
-	give_node(world, 0);
-	put_process(world, "0::/system.slice/nvidia-persistenced.service\n");
-	release_a(world);
-	kubelet_until(world->loop, is_released, world, RELEASE_KUBELET_SETTLE_MS + 3000,
-		      "the release is reported");
 }
 
 /* Every kind of damage: never taken as "none pending". proves: REL-30 REL-31 REL-32 REL-42 REL-48
@@ -603,6 +594,35 @@ static void test_unreadable_releases(void **state)
 	start_node(world);
 	kubelet_run(world->loop, 200);
 	assert_int_equal(access(at(world, "etc/cdi/bcd.dev-" ALC_A ".json"), F_OK), 0);
+}
+
+static bool marker_is_gone(void *arg)
+{
+	return access(at(arg, "var/lib/bcd/releasing.unreadable"), F_OK) != 0;
+}
+
+/* The claim on all GPUs ends by itself: not while a pod has a device of a lost release, nor while a
+ * process of one has, but then at once. proves: REL-36 */
+static void test_the_marker_goes_by_itself(void **state)
+{
+	struct world *world = *state;
+	char id[HOLDS_ID_SIZE];
+
+	give_node(world, 1);
+	fixture_id(id, fixture_gpu(&world->inventory, 1), ALC_C);
+	world->kubelet.held[0] = id;
+	write_text(world, "var/lib/bcd/releasing.json", "{");
+	start_kubelet(world);
+	start_node(world);
+	kubelet_run(world->loop, RELEASE_KUBELET_SETTLE_MS + 1500);
+	assert_false(marker_is_gone(world));
+	put_process(world, "0::/kubepods/pod" ALC_C "\n");
+	world->kubelet.held[0] = NULL;
+	kubelet_run(world->loop, NODE_HOLDERS_MS + 1500);
+	assert_false(marker_is_gone(world));
+	remove_process(world);
+	kubelet_until(world->loop, marker_is_gone, world, NODE_HOLDERS_MS + 1500,
+		      "the marker is gone");
 }
 
 /* --- metrics --- */
@@ -759,8 +779,8 @@ int main(void)
 		WITH_WORLD(test_release_waits_for_a_spec),
 		WITH_WORLD(test_release_waits_for_the_checkpoint),
 		WITH_WORLD(test_release_waits_for_the_process),
-		WITH_WORLD(test_other_processes_hold_nothing),
 		WITH_WORLD(test_unreadable_releases),
+		WITH_WORLD(test_the_marker_goes_by_itself),
 		WITH_WORLD(test_metrics_name_the_pod),
 		WITH_WORLD(test_metrics_when_others_misbehave),
 	};

@@ -14,7 +14,9 @@
 #include "unit/kube/fake_api.h"
 #include "unit/rpc/certs.h"
 
-#define POD         "{\"metadata\":{\"uid\":\"uid-1\",\"namespace\":\"ns\",\"name\":\"web\"},\"spec\":{}}"
+#define POD                                                                                        \
+	"{\"metadata\":{\"uid\":\"uid-1\",\"namespace\":\"ns\",\"name\":\"web\"},\"spec\":{},"     \
+	"\"status\":{\"phase\":\"Succeeded\"}}"
 #define LIST(items) "{\"kind\":\"PodList\",\"metadata\":{},\"items\":[" items "]}"
 #define STATUS(reason, code)                                                                       \
 	"{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"" reason                         \
@@ -102,16 +104,17 @@ static void write_kubeconfig(void)
 	write_text("etc/kubernetes/kubelet.conf", buf_text(&text));
 }
 
-static void read_config(void)
+static void read_config(bool units)
 {
 	CLEANUP(buf) struct buf text = {0};
 	CLEANUP(tree) json_t *tree = NULL;
 	struct error error;
 
 	buf_printf(&text,
-		   "[paths]\nroot = '%s'\n[host]\nunits = false\n[gpu]\nsource = 'sim'\n"
+		   "[paths]\nroot = '%s'\n[host]\nunits = %s\n[gpu]\nsource = 'sim'\n"
 		   "sim_file = '%s'\n[kubernetes]\nnode_name = 'n1'\n",
-		   *(const char **)world.folder, folder_path(world.folder, "gpus.toml"));
+		   *(const char **)world.folder, units ? "true" : "false",
+		   folder_path(world.folder, "gpus.toml"));
 	expect_ok(toml_parse(buf_text(&text), text.length, CONFIG_MAX_FILE, "config.toml", &tree,
 			     &error),
 		  &error);
@@ -119,7 +122,8 @@ static void read_config(void)
 }
 
 /* A node that has been releasing ALC_A for `ms` while a pod of the kubelet has its GPU. */
-static void begin(void **state, const struct fake_api_answer *answers, size_t count, int64_t ms)
+static void begin_with(void **state, bool units, const struct fake_api_answer *answers,
+		       size_t count, int64_t ms)
 {
 	struct error error;
 
@@ -130,7 +134,7 @@ static void begin(void **state, const struct fake_api_answer *answers, size_t co
 		.answers = answers,
 		.count = count,
 	});
-	read_config();
+	read_config(units);
 	expect_ok(durable_make_folder(folder_path(state, "var/lib/bcd"), 0700, &error), &error);
 	write_gpus();
 	write_releases(ms);
@@ -140,6 +144,11 @@ static void begin(void **state, const struct fake_api_answer *answers, size_t co
 	write_checkpoint();
 	world.kubelet.held[0] = world.id;
 	expect_ok(node_create(world.loop, &world.config, NULL, &world.node, &error), &error);
+}
+
+static void begin(void **state, const struct fake_api_answer *answers, size_t count, int64_t ms)
+{
+	begin_with(state, false, answers, count, ms);
 }
 
 /* What the API server was asked. */
@@ -171,7 +180,7 @@ static void wait_for(size_t requests)
 	kubelet_run(world.loop, 100);
 }
 
-/* proves: REL-21 REL-22 REL-50 REL-51 */
+/* Also one that is over: it is listed with the device. proves: REL-21 REL-22 REL-50 REL-51 REL-52 */
 static void test_an_overdue_holder_is_deleted(void **state)
 {
 	static const struct fake_api_answer ANSWERS[] = {
@@ -192,6 +201,22 @@ static void test_an_overdue_holder_is_deleted(void **state)
 	assert_non_null(strstr(asked, "\"preconditions\":{\"uid\":\"uid-1\"}"));
 	assert_non_null(strstr(asked, "POST /api/v1/namespaces/ns/events"));
 	assert_non_null(strstr(asked, "DeviceReleased"));
+	fake_api_destroy(world.api);
+}
+
+/* A machine that offers nothing any more, but was a worker. proves: REL-26 */
+static void test_where_nothing_is_offered(void **state)
+{
+	static const struct fake_api_answer ANSWERS[] = {
+		{.status = 200, .body = LIST(POD)},
+		{.status = 200, .body = POD},
+		{.status = 201, .body = "{}"},
+	};
+
+	begin_with(state, true, ANSWERS, ARRAY_SIZE(ANSWERS), REAP_HOLD_MS + 5000);
+	wait_for(2);
+	assert_null(kubelet_find(&world.kubelet, "bcd.dev/gpu"));
+	assert_non_null(strstr(finish(), "DELETE /api/v1/namespaces/ns/pods/web "));
 	fake_api_destroy(world.api);
 }
 
@@ -280,6 +305,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		IN_FOLDER(test_an_overdue_holder_is_deleted),
+		IN_FOLDER(test_where_nothing_is_offered),
 		IN_FOLDER(test_a_newcomer_is_spared),
 		IN_FOLDER(test_nobody_is_asked_for_before_its_time),
 		IN_FOLDER(test_a_refusal_is_tried_again),

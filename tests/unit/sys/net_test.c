@@ -4,10 +4,13 @@
 #include "lib/folder.h"
 #include "lib/test.h"
 
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct loop *loop;
 static struct loop_timer *end;
@@ -405,6 +408,48 @@ static void test_a_burst_of_clients_fits(void **state)
 
 #define NET_TEST(test) cmocka_unit_test_setup_teardown(test, make, drop)
 
+/* The exit status is the id as it is seen, or 99. */
+static int peer_seen(const char *path)
+{
+	struct error error;
+	int32_t pid;
+
+	return !net_unix_peer(path, &pid, &error) ? 99 : pid == 0 ? 0 : pid == getppid() ? 1 : 2;
+}
+
+static int peer_seen_by_child(const char *path, int flags)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		if (flags && (unshare(flags) != 0 || (pid = fork()) < 0))
+			_exit(98);
+		if (flags && pid > 0)
+			_exit(waitpid(pid, &status, 0) == pid ? WEXITSTATUS(status) : 97);
+		_exit(peer_seen(path));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WEXITSTATUS(status);
+}
+
+/* Who listens can't be seen from a PID namespace of one's own. proves: REL-13 */
+static void test_who_listens(void **state)
+{
+	const char *path = folder_path(state, "socket");
+	struct net_listener *listener;
+	struct error error;
+	int32_t pid;
+
+	assert_false(net_unix_peer(path, &pid, &error));
+	expect_ok(net_listen_unix(loop, path, 0600, on_accept, NULL, &listener, &error), &error);
+	expect_ok(net_unix_peer(path, &pid, &error), &error);
+	assert_int_equal(pid, getpid());
+	assert_int_equal(peer_seen_by_child(path, 0), 1);
+	assert_int_equal(peer_seen_by_child(path, CLONE_NEWUSER | CLONE_NEWPID), 0);
+	net_listener_destroy(listener);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -417,6 +462,7 @@ int main(void)
 		NET_TEST(test_an_existing_path_is_a_conflict),
 		NET_TEST(test_a_newer_socket_in_our_place_stays),
 		NET_TEST(test_a_leftover_is_not_alive),
+		NET_TEST(test_who_listens),
 		NET_TEST(test_failed_connects_come_from_the_loop),
 		NET_TEST(test_a_cancelled_connect_is_silent),
 		NET_TEST(test_tcp_on_a_free_port),

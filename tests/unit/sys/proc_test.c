@@ -94,6 +94,15 @@ static void kill_it(void *arg)
 	proc_signal(arg, SIGKILL);
 }
 
+/* As of a parent that ignores its children's ends: they would be reaped behind our back. */
+static void test_an_end_is_told_whoever_started_us(void **state)
+{
+	signal(SIGCHLD, SIG_IGN);
+	run_shell(state, "exit 5");
+	assert_true(WIFEXITED(exit_status));
+	assert_int_equal(WEXITSTATUS(exit_status), 5);
+}
+
 static void test_a_signal_ends_it(void **state UNUSED)
 {
 	char *argv[] = {"sleep", "60", NULL};
@@ -317,6 +326,7 @@ int main(void)
 		PROC_TEST(test_output_environment_folder_and_status),
 		PROC_TEST(test_no_descriptor_but_three),
 		PROC_TEST(test_signals_are_default),
+		PROC_TEST(test_an_end_is_told_whoever_started_us),
 		PROC_TEST(test_a_signal_ends_it),
 		PROC_TEST(test_a_failed_start_says_why),
 		PROC_TEST(test_dropped_is_ended),

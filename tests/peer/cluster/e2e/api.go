@@ -39,6 +39,10 @@ func newAPI(pki string) (*api, error) {
 
 // call sends in, if not nil, and reads the answer into out, if not nil.
 func (a *api) call(method, path string, in, out any) error {
+	return a.send(method, path, "application/json", in, out)
+}
+
+func (a *api) send(method, path, kind string, in, out any) error {
 	var body io.Reader
 	if in != nil {
 		b, err := json.Marshal(in)
@@ -51,7 +55,7 @@ func (a *api) call(method, path string, in, out any) error {
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Content-Type", kind)
 	resp, err := a.client.Do(req)
 	if err != nil {
 		return err
@@ -73,4 +77,9 @@ func (a *api) call(method, path string, in, out any) error {
 		return nil
 	}
 	return json.Unmarshal(b, out)
+}
+
+// patch merges a change into an object.
+func (c *cluster) patch(path string, change any) error {
+	return c.api.send("PATCH", path, "application/merge-patch+json", change, nil)
 }

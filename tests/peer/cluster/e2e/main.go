@@ -36,11 +36,13 @@ func main() {
 		}
 		fmt.Println(c.Name())
 	}
-	product := &dp.Product{Kubelet: c, Dir: filepath.Join(*run, "product"), BCD: *bcd, BetterCompute: *betterCompute}
+	product := &dp.Product{Kubelet: c, Dir: filepath.Join(*run, "product"), BCD: *bcd, BetterCompute: *betterCompute,
+		Kubeconfig: filepath.Join(*run, "bcd.kubeconfig")}
 	cases := harnessCases(c)
 	cases = append(cases, dp.SmokeCases(c, "example.com/dev", func(ids []string) error { return dp.OfferCDI("/etc/cdi", ids) })...)
 	own := len(cases)
 	cases = append(cases, productCases(c, product)...)
+	cases = append(cases, reaperCases(c, product)...)
 	health, stopRig := dp.HealthCases(func() (*dp.Rig, error) {
 		product.Stop() // one plugin a resource
 		return dp.StartRig(c, product, *driver, filepath.Join(*run, "rig"))

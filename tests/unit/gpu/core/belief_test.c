@@ -470,6 +470,56 @@ static void test_two_that_claim_to_be_one(void **state)
 	expect_cause(&belief, 2, "");
 }
 
+static void add_mig(struct reading_gpu *gpu, int32_t gi, const char *uuid, int32_t start)
+{
+	struct reading_mig *mig = vec_push(&gpu->mig);
+
+	gpu->mig_enabled = true;
+	*mig = (struct reading_mig){.gi = gi, .start = start, .size = start < 0 ? 0 : 1};
+	mig->memory_bytes = READING_UNKNOWN;
+	str_copy(mig->profile, sizeof mig->profile, "1g.10gb");
+	str_copy(mig->uuid, sizeof mig->uuid, uuid);
+}
+
+/* Instances that can't be told apart. proves: DP-51 */
+static void test_instances_without_a_name(void **state)
+{
+	CLEANUP(belief) struct belief belief = {0};
+	CLEANUP(inventory) struct inventory inventory = {0};
+	CLEANUP(reading) struct reading reading = {0};
+	struct reading_gpu *gpu = add(&reading, 0);
+
+	(void)state;
+	add_mig(gpu, 1, "MIG-a", 0);
+	add_mig(gpu, 2, "", 1);
+	add_mig(gpu, 3, "MIG-a", 2);
+	add_mig(gpu, 1, "MIG-b", 3);
+	add_mig(gpu, 4, "MIG-c", 4);
+	take(&belief, &reading);
+	belief_inventory(&belief, 0, &inventory);
+	assert_int_equal(inventory.atoms.count, 2);
+	assert_string_equal(inventory.atoms.items[0].visible, "MIG-a");
+	assert_string_equal(inventory.atoms.items[1].visible, "MIG-c");
+}
+
+/* NVML says whose XID it is, also of a GPU whose place nobody knows. proves: DP-52 */
+static void test_an_xid_by_uuid(void **state)
+{
+	CLEANUP(belief) struct belief belief = {0};
+	CLEANUP(reading) struct reading reading = {0};
+	struct klog_event event = xid_at(2, 79);
+
+	(void)state;
+	add(&reading, 1)->pci[0] = '\0';
+	add(&reading, 2);
+	take(&belief, &reading);
+	assert_true(belief_xid(&belief, uuid_of(1), &event));
+	expect_cause(&belief, 1, "XID 79");
+	expect_cause(&belief, 2, "");
+	assert_true(belief_xid(&belief, uuid_of(7), &event)); /* unknown: then its place counts */
+	expect_cause(&belief, 2, "XID 79");
+}
+
 /* It comes back elsewhere while another took its place. proves: DP-14 DP-51 DP-52 */
 static void test_gpus_that_move(void **state)
 {
@@ -516,17 +566,6 @@ static void test_what_can_not_be_told(void **state)
 	expect_cause(&belief, 3, "row remap pending");
 	belief_inventory(&belief, 0, &inventory);
 	assert_int_equal(inventory_find_gpu(&inventory, uuid_of(0))->memory_bytes, 0);
-}
-
-static void add_mig(struct reading_gpu *gpu, int32_t gi, const char *uuid, int32_t start)
-{
-	struct reading_mig *mig = vec_push(&gpu->mig);
-
-	gpu->mig_enabled = true;
-	*mig = (struct reading_mig){.gi = gi, .start = start, .size = start < 0 ? 0 : 1};
-	mig->memory_bytes = READING_UNKNOWN;
-	str_copy(mig->profile, sizeof mig->profile, "1g.10gb");
-	str_copy(mig->uuid, sizeof mig->uuid, uuid);
 }
 
 /* N06. Parts have their GPU's node and health; an instance that was made anew at the same place is
@@ -664,6 +703,8 @@ int main(void)
 		cmocka_unit_test(test_advice_that_is_older_than_an_xid),
 		cmocka_unit_test(test_an_ignored_xid_is_no_excuse),
 		cmocka_unit_test(test_two_that_claim_to_be_one),
+		cmocka_unit_test(test_instances_without_a_name),
+		cmocka_unit_test(test_an_xid_by_uuid),
 		cmocka_unit_test(test_gpus_that_move),
 		cmocka_unit_test(test_what_can_not_be_told),
 		cmocka_unit_test(test_parts),

@@ -35,6 +35,42 @@ static void test_stuck_names_allocation_and_devices(void **state)
 	vec_deinit(&conditions);
 }
 
+static void test_stuck_names_who_and_what_comes_next(void **state)
+{
+	struct release_entry entry = {.allocation = "alc_x"};
+	const struct release_entry *stuck[] = {&entry};
+	const char *by[] = {"default/web (main): deleted by force, still there"};
+	struct conditions_view view = {
+		.stuck = stuck, .stuck_by = by, .stuck_count = 1, .host_units = true};
+	struct conditions conditions = {0};
+	char endless[2 * CONDITIONS_MESSAGE_SIZE];
+
+	(void)state;
+	decide(&view, &conditions, 1000);
+	assert_non_null(strstr(conditions.items[0].message,
+			       "alc_x [default/web (main): deleted by force, still there]"));
+	memset(endless, 'x', sizeof endless - 1);
+	endless[sizeof endless - 1] = '\0';
+	by[0] = endless; /* what doesn't fit is left out, not cut */
+	decide(&view, &conditions, 1000);
+	assert_null(strchr(conditions.items[0].message, '['));
+	vec_deinit(&conditions);
+}
+
+static void test_an_api_server_that_is_needed(void **state)
+{
+	struct conditions_view view = {.host_units = true, .api_error = "no route"};
+	struct conditions conditions = {0};
+	const struct condition *found;
+
+	(void)state;
+	decide(&view, &conditions, 1000);
+	found = conditions_find(&conditions, CONDITION_API);
+	assert_string_equal(found->reason, "ApiServerFailing");
+	assert_non_null(strstr(found->message, "no route"));
+	vec_deinit(&conditions);
+}
+
 /* proves: GW-29 */
 static void test_long_messages_end_in_more(void **state)
 {
@@ -124,6 +160,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stuck_names_allocation_and_devices),
+		cmocka_unit_test(test_stuck_names_who_and_what_comes_next),
+		cmocka_unit_test(test_an_api_server_that_is_needed),
 		cmocka_unit_test(test_long_messages_end_in_more),
 		cmocka_unit_test(test_pod_resources_is_given_a_little_time),
 		cmocka_unit_test(test_the_rest),

@@ -32,6 +32,7 @@ static void test_defaults(void **state)
 	assert_int_equal(config.xids.fault_count + config.xids.ignore_count, 0);
 	assert_string_equal(config.gpu_api, "device-plugin");
 	assert_string_equal(config.node_name, "n1");
+	assert_string_equal(config.kubeconfig, "/etc/kubernetes/kubelet.conf");
 	assert_true(config.host_units);
 	assert_false(config_hosted(&config)); /* units = true: this host is ours */
 	assert_int_equal(config.reserved_memory_mib, 2048);
@@ -100,6 +101,8 @@ static void test_wrong_values_name_key_and_value(void **state)
 	} rows[] = {
 		{"[kubernetes]\ngpu_api = 'both'", "kubernetes.gpu_api", "both"},
 		{"[kubernetes]\ngpu_api = 3", "kubernetes.gpu_api", ""},
+		{"[kubernetes]\nkubeconfig = 'k'", "kubernetes.kubeconfig", "k"},
+		{"[kubernetes]\nkubeconfig = ''", "kubernetes.kubeconfig", ""},
 		{"[kubernetes]\nallowed_clusters = [1]", "kubernetes.allowed_clusters[0]", ""},
 		{"[paths]\nroot = 'here'", "paths.root", "here"},
 		{"[paths]\nkubelet = 'there'", "paths.kubelet", "there"},

@@ -16,7 +16,7 @@ struct row {
 };
 
 /* Both versions of cgroups, both of the kubelet's drivers, every QoS class, and what stands above
- * or is cut off. proves: REL-10 REL-12 HOST-1 */
+ * or is cut off. proves: REL-10 REL-12 */
 static void test_whose_cgroup(void **state)
 {
 	static const struct row rows[] = {
