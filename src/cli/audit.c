@@ -7,7 +7,7 @@
 #define LIMIT_DEFAULT 50
 
 static const struct table_column COLUMNS[] = {
-	{"WHEN", 0},          {"AT", TABLE_WIDE},   {"KEY", TABLE_FLEX},    {"TENANT", TABLE_WIDE},
+	{"WHEN", 0},          {"AT", TABLE_WIDE},   {"KEY", TABLE_FLEX},    {"TENANT", TABLE_ALIKE},
 	{"ACTION", 0},        {"OBJECT", TABLE_ID}, {"BEFORE", TABLE_WIDE}, {"AFTER", TABLE_WIDE},
 	{"REQUEST", TABLE_ID}};
 

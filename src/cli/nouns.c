@@ -46,9 +46,9 @@ static void site_row(struct noun_view *view, const json_t *item)
 }
 
 static const struct table_column POOL_COLUMNS[] = {
-	{"NAME", 0},          {"ID", TABLE_ID},       {"STATE", 0},
-	{"GPU", 0},           {"NODES", TABLE_RIGHT}, {"VERSION", TABLE_RIGHT | TABLE_WIDE},
-	{"SITE", TABLE_WIDE}, {"TENANT", TABLE_WIDE}, {"CREATED", 0}};
+	{"NAME", 0},          {"ID", TABLE_ID},        {"STATE", 0},
+	{"GPU", 0},           {"NODES", TABLE_RIGHT},  {"VERSION", TABLE_RIGHT | TABLE_WIDE},
+	{"SITE", TABLE_WIDE}, {"TENANT", TABLE_ALIKE}, {"CREATED", 0}};
 
 static void pool_row(struct noun_view *view, const json_t *item)
 {
@@ -61,7 +61,7 @@ static void pool_row(struct noun_view *view, const json_t *item)
 	table_cell(view->table, view->cli->output == CLI_WIDE
 					? noun_view_name(view, NOUN_SITE, item, "siteId")
 					: NULL);
-	table_cell(view->table, view->cli->output == CLI_WIDE ? tenant_name(view, item) : NULL);
+	table_cell(view->table, tenant_name(view, item));
 	table_cell(view->table, created(view, item));
 }
 
@@ -140,7 +140,7 @@ static const struct table_column RESERVATION_COLUMNS[] = {{"ID", TABLE_ID},
 							  {"STARTS", TABLE_SPARSE},
 							  {"ENDS", 0},
 							  {"ENDS AT", TABLE_WIDE},
-							  {"TENANT", TABLE_WIDE},
+							  {"TENANT", TABLE_ALIKE},
 							  {"NOTE", TABLE_FLEX}};
 
 static void reservation_row(struct noun_view *view, const json_t *item)
@@ -161,7 +161,7 @@ static void reservation_row(struct noun_view *view, const json_t *item)
 	table_cell(view->table, view_starts(arena, item, view->cli->now));
 	table_cell(view->table, view_ends(arena, item, view->cli->now));
 	table_cell(view->table, view_ends_exact(arena, item));
-	table_cell(view->table, view->cli->output == CLI_WIDE ? tenant_name(view, item) : NULL);
+	table_cell(view->table, tenant_name(view, item));
 	table_cell(view->table, note);
 }
 

@@ -168,11 +168,21 @@ static bool empty(const struct table *table, size_t column)
 	return true;
 }
 
+static bool alike(const struct table *table, size_t column)
+{
+	for (size_t row = 1; row < table_row_count(table); row++) {
+		if (!str_equal(cell(table, row, column), cell(table, 0, column)))
+			return false;
+	}
+	return true;
+}
+
 static bool shown(const struct table *table, size_t column, bool wide)
 {
 	unsigned flags = table->columns[column].flags;
 
-	return wide || !(flags & TABLE_WIDE || (flags & TABLE_SPARSE && empty(table, column)));
+	return wide || !(flags & TABLE_WIDE || (flags & TABLE_SPARSE && empty(table, column)) ||
+			 (flags & TABLE_ALIKE && alike(table, column)));
 }
 
 static size_t total_width(const struct table *table, const size_t *widths, bool wide)

@@ -22,6 +22,7 @@ enum table_flags {
 	TABLE_DEVICE =
 		1 << 5, /* names of devices: shown as table_add_device does where it's narrow */
 	TABLE_SPARE = 1 << 6, /* left out where it's too narrow for all */
+	TABLE_ALIKE = 1 << 7, /* left out while all its cells are the same */
 };
 
 struct table_column {

@@ -168,8 +168,11 @@ static bool event_list(struct store_connection *db, const struct control_call *c
 	    !work_query_int(call->after, "after", 0, CONTROL_MAX_SEQUENCE, 0, &after, error) ||
 	    !work_query_int(call->limit, "limit", 1, CONTROL_MAX_PAGE, CONTROL_DEFAULT_PAGE, &limit,
 			    error) ||
-	    !read_end(db, &last, error) ||
-	    !store_query(db,
+	    !read_end(db, &last, error))
+		return false;
+	/* A number that was never given is another log's: all of this one is new to whoever has it. */
+	after = after > last ? 0 : after;
+	if (!store_query(db,
 			 "SELECT seq, at_ms, type, subject, data FROM events WHERE seq > $1 AND "
 			 "($2 = '' OR tenant = $2) AND ($4 = 1 OR type NOT IN ('key.changed', "
 			 "'secret.changed')) ORDER BY seq LIMIT $3",
@@ -187,8 +190,7 @@ static bool event_list(struct store_connection *db, const struct control_call *c
 						       work_parse(store_get_text(&rows, i, 4))));
 	/* Whose tenant has few events need not look through the others' again. */
 	next = rows.count == (size_t)limit ? store_get_int(&rows, rows.count - 1, 0) : last;
-	*ret_answer = json_pack("{s:o, s:I, s:I}", "items", items, "next",
-				next > after ? next : after, "last", last);
+	*ret_answer = json_pack("{s:o, s:I, s:I}", "items", items, "next", next, "last", last);
 	return true;
 }
 WORK_CALL(event_list, STORE_READ)

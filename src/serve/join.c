@@ -6,6 +6,7 @@
 #include "pki/rotation.h"
 #include "rpc/rpc.h"
 #include "serve/issue.h"
+#include "serve/outward.h"
 #include "serve/wire.h"
 #include "serve/workers.h"
 #include "sys/clock.h"
@@ -206,6 +207,8 @@ static void work(void *arg, struct control *control)
 					   &job->error) &&
 		  open_envelope(job, message->envelope, &request, &job->error) &&
 		  admit(job, control, &request, &job->error);
+	if (!job->ok)
+		outward_logged(control, "peer", job->peer, &job->error);
 	join_request_deinit(&request);
 }
 

@@ -23,6 +23,7 @@ struct keyring {
 	struct durable_stamp stamp; /* of the folder, as the last reading began */
 	VEC(struct reading *) readings;
 	struct loop_timer *timer;
+	int64_t look_ms;
 	struct look *looking; /* NULL: none is under way */
 	loop_fn *on_change;
 	void *arg;
@@ -156,7 +157,7 @@ static void look_done(void *arg)
 	}
 	if (keyring) {
 		keyring->looking = NULL;
-		loop_timer_start(keyring->timer, KEYRING_LOOK_MS);
+		loop_timer_start(keyring->timer, keyring->look_ms);
 	}
 	look_destroy(look);
 }
@@ -187,7 +188,7 @@ static void on_timer(void *arg)
 
 	forget_old(keyring);
 	if (!is_due(keyring)) {
-		loop_timer_start(keyring->timer, KEYRING_LOOK_MS);
+		loop_timer_start(keyring->timer, keyring->look_ms);
 		return;
 	}
 	look = mem_alloc(sizeof *look);
@@ -198,12 +199,13 @@ static void on_timer(void *arg)
 	loop_work(keyring->loop, look_work, look_done, look);
 }
 
-void keyring_watch(struct keyring *keyring, loop_fn *on_change, void *arg)
+void keyring_watch(struct keyring *keyring, int64_t look_ms, loop_fn *on_change, void *arg)
 {
+	keyring->look_ms = look_ms;
 	keyring->on_change = on_change;
 	keyring->arg = arg;
 	keyring->timer = loop_timer_create(keyring->loop, on_timer, keyring);
-	loop_timer_start(keyring->timer, KEYRING_LOOK_MS);
+	loop_timer_start(keyring->timer, keyring->look_ms);
 }
 
 void keyring_destroy(struct keyring *keyring)

@@ -23,8 +23,8 @@ struct rpc_tls;
 /* Blocks: at start-up. Removes what a change of keys that was killed left. */
 MUST_CHECK bool keyring_create(struct loop *loop, const char *path, const char *gateway_name,
 			       struct keyring **ret_keyring, struct error *error);
-/* Looks each KEYRING_LOOK_MS; `on_change` is called when there is something new. */
-void keyring_watch(struct keyring *keyring, loop_fn *on_change, void *arg);
+/* Looks each `look_ms`; `on_change` is called when there is something new. */
+void keyring_watch(struct keyring *keyring, int64_t look_ms, loop_fn *on_change, void *arg);
 /* After workers_destroy(). Takes NULL. */
 void keyring_destroy(struct keyring *keyring);
 

@@ -2,6 +2,7 @@
 
 #include "control/metrics.h"
 #include "serve/metrics.h"
+#include "serve/outward.h"
 #include "serve/routes.h"
 #include "sys/log.h"
 #include "text/exposition.h"
@@ -439,6 +440,29 @@ static bool call(struct control *control, const struct request *request, const c
 	return done;
 }
 
+static void log_answer(const struct request *request, int status, const struct error *error)
+{
+	char digits[8], path[160];
+
+	snprintf(digits, sizeof digits, "%d", status);
+	snprintf(path, sizeof path, "%.*s", (int)path_length(request->target), request->target);
+	if (status >= 500)
+		log_error("request.failed", error->what, "request", request->id, "method",
+			  request->method, "path", path, "status", digits, NULL);
+	else
+		log_debug("request", error->what, "request", request->id, "method", request->method,
+			  "path", path, "status", digits, NULL);
+}
+
+/* The log hears all of it, who asked what is for outside. */
+static void answer_failure(const struct control *control, const struct request *request,
+			   struct response *response, struct error *error)
+{
+	log_answer(request, error_http_status(error->code), error);
+	(void)outward(control, error);
+	response_error(response, error, request->id);
+}
+
 bool router_events(struct control *control, const struct request *request,
 		   struct router_events *events, struct error *error)
 {
@@ -448,8 +472,12 @@ bool router_events(struct control *control, const struct request *request,
 	size_t index;
 
 	snprintf(after, sizeof after, "%lld", (long long)events->after);
-	if (!call(control, request, events->after >= 0 ? after : NULL, events->key, &answer, error))
+	if (!call(control, request, events->after >= 0 ? after : NULL, events->key, &answer,
+		  error)) {
+		log_answer(request, error_http_status(error->code), error);
+		(void)outward(control, error);
 		return false;
+	}
 	items = json_object_get(answer, "items");
 	json_array_foreach(items, index, item)
 	{
@@ -482,21 +510,6 @@ static bool answer_metrics(struct control *control, const struct request *reques
 	return true;
 }
 
-static void log_answer(const struct request *request, const struct response *response,
-		       const struct error *error)
-{
-	char status[8], path[160];
-
-	snprintf(status, sizeof status, "%d", response->status);
-	snprintf(path, sizeof path, "%.*s", (int)path_length(request->target), request->target);
-	if (response->status >= 500)
-		log_error("request.failed", error->what, "request", request->id, "method",
-			  request->method, "path", path, "status", status, NULL);
-	else
-		log_debug("request", error->what, "request", request->id, "method", request->method,
-			  "path", path, "status", status, NULL);
-}
-
 void router_answer(const struct router *router, struct control *control,
 		   const struct request *request, struct response *ret_response)
 {
@@ -511,21 +524,22 @@ void router_answer(const struct router *router, struct control *control,
 		if (control_ping(control, &error))
 			answer_text(ret_response, 200, TEXT_TYPE, "ok\n");
 		else
-			response_error(ret_response, &error, request->id);
+			answer_failure(control, request, ret_response, &error);
 		return;
 	}
 	if (path_is(request, "/metrics")) {
 		if (!answer_metrics(control, request, ret_response, &error))
-			response_error(ret_response, &error, request->id);
+			answer_failure(control, request, ret_response, &error);
 		return;
 	}
 	done = call(control, request, NULL, key, &answer, &error);
 	ret_response->opened = key[0] != '\0';
-	if (done)
-		answer_json(ret_response, 200, answer);
-	else
-		response_error(ret_response, &error, request->id);
-	log_answer(request, ret_response, &error);
+	if (!done) {
+		answer_failure(control, request, ret_response, &error);
+		return;
+	}
+	answer_json(ret_response, 200, answer);
+	log_answer(request, 200, &error);
 }
 
 void router_label(const struct request *request, const char **ret_method, const char **ret_route)

@@ -414,7 +414,7 @@ static bool start_rest(struct serve *serve, struct error *error)
 	    !tell_files(serve, options, error) || !start_gateway(serve, options, error) ||
 	    !make_well_known(serve, error))
 		return false;
-	keyring_watch(serve->keyring, on_keys_changed, serve);
+	keyring_watch(serve->keyring, KEYRING_LOOK_MS, on_keys_changed, serve);
 	listener_set_workers(serve->listener, serve->workers);
 	serve->router.state = ROUTER_READY;
 	return true;

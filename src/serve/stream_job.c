@@ -1,6 +1,7 @@
 #include "serve/stream_job.h"
 
 #include "serve/issue.h"
+#include "serve/outward.h"
 #include "sys/clock.h"
 
 struct stream_job *stream_job_create(enum stream_job_kind kind, uint64_t stream,
@@ -106,6 +107,7 @@ static bool renew(struct stream_job *job, struct control *control)
 		job->error = refused;
 		return false;
 	}
+	outward_logged(control, "node", job->node.node_id, &refused);
 	return wire_pack_certificate(NULL, refused.what, &job->down, &job->error);
 }
 
@@ -148,4 +150,6 @@ void stream_job_work(void *arg, struct control *control)
 	struct stream_job *job = arg;
 
 	job->ok = run(job, control);
+	if (!job->ok)
+		outward_logged(control, "node", job->node.node_id, &job->error);
 }

@@ -427,7 +427,11 @@ static bool fill(struct store_connection *connection, const struct in_work *work
 	}
 }
 
-/* What was true of the processes of before isn't of those to come. */
+/* More events than can have happened since a backup was taken. */
+#define EVENTS_LEAP 1000000000
+
+/* What was true of the processes of before isn't of those to come; and whoever heard of events that the
+ * backup hasn't goes on behind them: their numbers aren't given again. */
 static bool begin_anew(struct store_connection *connection, struct error *error)
 {
 	char lineage[ID_SIZE];
@@ -437,6 +441,9 @@ static bool begin_anew(struct store_connection *connection, struct error *error)
 			  "INSERT INTO meta (name, value) VALUES ('lineage', $1) "
 			  "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
 			  STORE_PARAMS(store_text(lineage)), error) &&
+	       store_exec(connection,
+			  "UPDATE counters SET value = value + $1 WHERE name = 'events'",
+			  STORE_PARAMS(store_int(EVENTS_LEAP)), error) &&
 	       store_exec(connection, "UPDATE node_streams SET connected = 0", STORE_NO_PARAMS,
 			  error) &&
 	       store_exec(connection, "UPDATE leases SET until_ms = 0", STORE_NO_PARAMS, error);

@@ -50,6 +50,8 @@ struct store_connection {
 	struct mono deadline; /* store_set_deadline() */
 	bool inside;          /* a body is running */
 	bool failed;          /* a statement of this transaction failed: it can only be undone */
+	bool refused;         /* the last run's body said no of itself */
+	bool to_blame;        /* store_is_to_blame() */
 };
 
 struct store_driver {

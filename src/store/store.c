@@ -168,7 +168,7 @@ static bool run_once(struct store_connection *connection, enum store_mode mode, 
 
 	assert(!connection->inside);
 	connection->loss = STORE_LOSS_NONE;
-	connection->failed = false;
+	connection->failed = connection->refused = false;
 	connection->mode = mode;
 	connection->changed = 0;
 	if (!driver->begin(connection, mode, &connection->now, error))
@@ -176,6 +176,7 @@ static bool run_once(struct store_connection *connection, enum store_mode mode, 
 	connection->inside = true;
 	done = body(connection, argument, error);
 	connection->inside = false;
+	connection->refused = !done && !connection->failed;
 	/* A body that goes on after a failed statement would commit half of what it meant. */
 	assert(!done || !connection->failed);
 	if (done && driver->commit(connection, error))
@@ -199,6 +200,11 @@ bool store_is_late(const struct store_connection *connection)
 	return connection->deadline.ms && mono_until(clock_mono(), connection->deadline) <= 0;
 }
 
+bool store_is_to_blame(const struct store_connection *connection)
+{
+	return connection->to_blame;
+}
+
 void store_set_deadline(struct store_connection *connection, struct mono deadline)
 {
 	connection->deadline = deadline;
@@ -209,6 +215,7 @@ static bool run_with_retries(struct store_connection *connection, enum store_mod
 {
 	int constraint_tries = 0;
 
+	connection->refused = false;
 	if (store_is_late(connection))
 		return error_set(error, ERROR_UNAVAILABLE, "the database was waited for too long");
 	for (int tries = 1; tries <= STORE_MAX_TRIES; tries++) {
@@ -241,6 +248,7 @@ bool store_run(struct store_connection *connection, enum store_mode mode, store_
 	int64_t began_us = clock_us(), took_us;
 	bool done = run_with_retries(connection, mode, body, argument, error);
 
+	connection->to_blame = !done && !connection->refused;
 	took_us = clock_us() - began_us;
 	if (done)
 		counters->committed++;

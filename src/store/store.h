@@ -97,6 +97,10 @@ typedef bool store_body_fn(struct store_connection *connection, void *argument,
 MUST_CHECK bool store_run(struct store_connection *connection, enum store_mode mode,
 			  store_body_fn *body, void *argument, struct error *error);
 
+/* Did the last run fail by the database rather than by what its body says? Then the error speaks of
+ * hosts, users and statements, which isn't for whoever asked. */
+bool store_is_to_blame(const struct store_connection *connection);
+
 /* This transaction's time. Only inside a body. */
 struct wall store_now(const struct store_connection *connection);
 

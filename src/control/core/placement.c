@@ -166,7 +166,8 @@ struct candidate {
 	int atoms;       /* that would serve the need */
 	bool touched;    /* can't be a whole GPU for anybody any more */
 	bool whole;      /* could serve as a whole GPU */
-	int numa_free;   /* candidates on the same NUMA node, itself included */
+	int parts;       /* that could serve others, and couldn't once it is taken whole */
+	int numa_free;   /* candidates with as many parts on the same NUMA node, itself included */
 	bool numa_begun; /* a whole GPU of that NUMA node is picked already */
 };
 
@@ -183,12 +184,14 @@ static bool better_for_parts(const struct candidate *a, const struct candidate *
 	return a->atoms != b->atoms ? a->atoms > b->atoms : a->gpu < b->gpu;
 }
 
-/* Whole GPUs: from the smallest NUMA node that has them all, else from the largest; what was begun
- * goes on. */
+/* Whole GPUs: those that aren't cut first, then those with the fewest parts to spoil. Of equals:
+ * from the smallest NUMA node that has them all, else from the largest; what was begun goes on. */
 static bool better_for_wholes(const struct candidate *a, const struct candidate *b, int still)
 {
 	bool a_all = a->numa_free >= still, b_all = b->numa_free >= still;
 
+	if (a->parts != b->parts)
+		return a->parts < b->parts;
 	if (a->numa_begun != b->numa_begun)
 		return a->numa_begun;
 	if (a_all != b_all)
@@ -223,11 +226,13 @@ static size_t list_candidates(const struct choice *choice, const struct placemen
 		struct candidate candidate = {.gpu = gpu, .touched = choice->touched[gpu]};
 
 		for (size_t i = 0; i < node->atoms_count; i++) {
+			bool whole = node->atoms[i].class == PLACEMENT_CLASS_GPU;
+
 			if (node->atoms[i].gpu != gpu)
 				continue;
 			candidate.atoms += serves(choice, need, i);
-			candidate.whole |=
-				node->atoms[i].class == PLACEMENT_CLASS_GPU && choice->usable[i];
+			candidate.whole |= whole && choice->usable[i];
+			candidate.parts += !whole && choice->usable[i];
 		}
 		if (candidate.atoms > 0)
 			candidates[count++] = candidate;
@@ -235,8 +240,9 @@ static size_t list_candidates(const struct choice *choice, const struct placemen
 	for (size_t i = 0; i < count; i++) {
 		candidates[i].numa_begun = has_begun_numa(choice, candidates[i].gpu);
 		for (size_t j = 0; j < count; j++)
-			candidates[i].numa_free += node->gpus[candidates[i].gpu].numa ==
-						   node->gpus[candidates[j].gpu].numa;
+			candidates[i].numa_free += candidates[i].parts == candidates[j].parts &&
+						   node->gpus[candidates[i].gpu].numa ==
+							   node->gpus[candidates[j].gpu].numa;
 	}
 	return count;
 }

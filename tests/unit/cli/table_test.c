@@ -92,6 +92,24 @@ static void test_a_narrow_terminal_shows_blocks(void **state)
 			"       holds 2 GPUs\n");
 }
 
+static void test_a_column_of_one_text_says_nothing(void **state)
+{
+	static const struct table_column columns[] = {{"A", 0}, {"B", TABLE_ALIKE}};
+	CLEANUP(table) struct table table;
+
+	(void)state;
+	table_init(&table, columns, 2);
+	table_cell(&table, "1");
+	table_cell(&table, "x");
+	table_cell(&table, "2");
+	table_cell(&table, "x");
+	assert_rendered(&table, 0, false, "A\n1\n2\n");
+	assert_rendered(&table, 0, true, "A  B\n1  x\n2  x\n");
+	table_cell(&table, "3");
+	table_cell(&table, "y");
+	assert_rendered(&table, 0, false, "A  B\n1  x\n2  x\n3  y\n");
+}
+
 /* What tells the parts of a GPU apart is never what is cut. */
 static void test_devices_stay_apart(void **state)
 {
@@ -228,6 +246,7 @@ int main(void)
 		cmocka_unit_test(test_wide_shows_all_columns_uncut),
 		cmocka_unit_test(test_fits_the_terminal),
 		cmocka_unit_test(test_a_narrow_terminal_shows_blocks),
+		cmocka_unit_test(test_a_column_of_one_text_says_nothing),
 		cmocka_unit_test(test_devices_stay_apart),
 		cmocka_unit_test(test_blocks_lose_nothing),
 		cmocka_unit_test(test_a_sparse_column_shows_when_it_says_something),

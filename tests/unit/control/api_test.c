@@ -561,6 +561,11 @@ static void test_events_come_after_what_was_read(void **state)
 	expect_ok(world_ask(world, control_event_list, &call, &answer, &error), &error);
 	assert_int_equal(world_int(answer, "items.0.seq"), last + 2);
 	json_decref(answer);
+	/* Of another log than this: nothing of it has been read. */
+	snprintf(after, sizeof after, "%lld", (long long)last + 3);
+	expect_ok(world_ask(world, control_event_list, &call, &answer, &error), &error);
+	assert_int_equal(world_int(answer, "items.0.seq"), 1);
+	json_decref(answer);
 	call.after = "-1";
 	expect_error(world_ask(world, control_event_list, &call, &answer, &error), &error,
 		     ERROR_INVALID_INPUT, "after");

@@ -71,6 +71,7 @@ static void test_restore_brings_all_back(void **state)
 	struct control_spec spec;
 	char before[ID_SIZE], reservation[ID_SIZE], allocation[ID_SIZE];
 	struct error error;
+	int64_t told;
 
 	world_ready(world, &node, 8);
 	json_t *made = world_reserve(world, 3);
@@ -84,6 +85,7 @@ static void test_restore_brings_all_back(void **state)
 
 	/* What happens after the backup is what a restore forgets. */
 	(void)world_reserve(world, 2);
+	told = count(world, "SELECT value FROM counters WHERE name = 'events'");
 	leave(world);
 	expect_error(backup_restore(database_url(), &text, "a.backup", false, &restored, &error),
 		     &error, ERROR_CONFLICT, "isn't empty");
@@ -95,6 +97,8 @@ static void test_restore_brings_all_back(void **state)
 	assert_int_equal(count(world, "SELECT count(*) FROM reservations"), 1);
 	assert_int_equal(count(world, "SELECT count(*) FROM node_streams WHERE connected = 1"), 0);
 	assert_string_equal(world_text(world_reservation(world, reservation), "state"), "active");
+	/* Whoever has heard of those two hears of what comes. */
+	assert_true(count(world, "SELECT value FROM counters WHERE name = 'events'") > told);
 
 	/* The node says Hello, hears the new lineage, and is given the same again. */
 	world_hello(world, &node, NULL);

@@ -116,6 +116,7 @@ static void make_node(struct fleet *fleet, struct world_node *node)
 	node->gpus = 1 + (int)seed_below(seed, 6);
 	node->slots = seed_chance(seed, 40) ? 4 : 0;
 	node->migs = node->slots == 0 && seed_chance(seed, 60) ? 7 : 0;
+	node->uncut = (unsigned)seed_below(seed, 64) & (unsigned)seed_below(seed, 64);
 	node->unhealthy = seed_chance(seed, 20) ? 1u << seed_below(seed, 4) : 0;
 	node->vcpus = seed_chance(seed, 30) ? 8 : 64;
 	if (seed_chance(seed, 10))

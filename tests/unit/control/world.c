@@ -312,6 +312,8 @@ void world_inventory(struct world *world, struct world_node *node)
 						     .numa = i / 4,
 						     .health = health};
 		add_atom(room, node->uuids[i], "gpu", "", 0, 1024, health);
+		if (node->uncut & 1U << i)
+			continue;
 		for (int s = 0; s < node->slots; s++) {
 			snprintf(suffix, sizeof suffix, "/s%d", s);
 			add_atom(room, node->uuids[i], "gpu.slot", suffix, 1024 * s / node->slots,

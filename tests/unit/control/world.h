@@ -64,6 +64,7 @@ struct world_node {
 	/* What its inventory says; a test may change it before it reports again. */
 	int gpus, slots;    /* slots on each GPU */
 	int migs;           /* "1g.10gb" instances on each GPU */
+	unsigned uncut;     /* bit by GPU: it has neither */
 	unsigned unhealthy; /* bit by GPU */
 	int32_t vcpus;
 	int64_t memory_bytes;

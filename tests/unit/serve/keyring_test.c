@@ -7,8 +7,9 @@
 
 #include <time.h>
 
-#define NAME   "gateway.test"
-#define DAY_MS ((int64_t)24 * 60 * 60 * 1000)
+#define NAME    "gateway.test"
+#define LOOK_MS 200
+#define DAY_MS  ((int64_t)24 * 60 * 60 * 1000)
 
 static struct wall now = {1800000000000};
 
@@ -67,7 +68,7 @@ static int setup(void **state)
 	expect_ok(pki_folder_init(path, now, &error), &error);
 	loop = loop_create();
 	expect_ok(keyring_create(loop, path, NAME, &keyring, &error), &error);
-	keyring_watch(keyring, on_change, NULL);
+	keyring_watch(keyring, LOOK_MS, on_change, NULL);
 	return 0;
 }
 
@@ -91,7 +92,7 @@ static void run(void)
 {
 	struct loop_timer *late = loop_timer_create(loop, on_late, NULL);
 
-	loop_timer_start(late, KEYRING_LOOK_MS + KEYRING_LOOK_MS / 2);
+	loop_timer_start(late, LOOK_MS + LOOK_MS / 2);
 	loop_run(loop);
 	loop_timer_destroy(late);
 }
@@ -174,10 +175,10 @@ static void test_what_was_read_before_is_forgotten(void **state UNUSED)
 	assert_int_equal(pki_folder_stage(keyring_pki(keyring), now), PKI_STEADY);
 	kept = keyring_kept(keyring);
 	assert_true(kept >= 3);
-	ahead_ms += KEYRING_KEEP_MS - KEYRING_LOOK_MS * 10;
+	ahead_ms += KEYRING_KEEP_MS - LOOK_MS * 10;
 	run();
 	assert_int_equal(keyring_kept(keyring), kept);
-	ahead_ms += KEYRING_LOOK_MS * 20;
+	ahead_ms += LOOK_MS * 20;
 	run();
 	assert_int_equal(keyring_kept(keyring), 1);
 	assert_int_equal(pki_folder_stage(keyring_pki(keyring), now), PKI_STEADY);

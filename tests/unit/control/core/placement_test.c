@@ -358,6 +358,112 @@ static void test_parts_fill_used_gpus_first(void **state)
 	placement_answer_deinit(&answer);
 }
 
+/* --- what a choice spoils --- */
+
+static size_t gpu_of(const struct placement_answer *answer, size_t device)
+{
+	const struct placement_member *member = &answer->members[0];
+
+	return member->node->atoms[member->atoms[device]].gpu;
+}
+
+static void test_whole_gpus_spoil_the_fewest_parts(void **state)
+{
+	struct placement_need need = {PLACEMENT_CLASS_GPU, NULL, 1};
+	struct placement_request request = request_for(&need, 1);
+	struct placement_answer answer = {0};
+	struct built built;
+
+	(void)state;
+	build(&built, "n");
+	add_gpu(&built, "g", 4, 0);
+	add_gpu(&built, "g", 0, 7);
+	add_gpu(&built, "g", 2, 0);
+	add_gpu(&built, "g", 0, 0);
+	placement_decide(&request, &built.node, 1, &answer);
+	assert_int_equal(gpu_of(&answer, 0), 3);
+	/* When all that is left is cut, the one that is cut the least. */
+	take(&built, 3, 0, 1024, 0, INT64_MAX);
+	placement_decide(&request, &built.node, 1, &answer);
+	assert_int_equal(gpu_of(&answer, 0), 2);
+	/* A slot that is broken isn't spoilt. */
+	for (size_t i = 1; i < 4; i++)
+		built.atoms[i].healthy = false;
+	placement_decide(&request, &built.node, 1, &answer);
+	assert_int_equal(gpu_of(&answer, 0), 0);
+	placement_answer_deinit(&answer);
+}
+
+/* One NUMA node is worth less than parts that others could have. */
+static void test_whole_gpus_leave_a_numa_node_before_they_spoil(void **state)
+{
+	struct placement_need need = {PLACEMENT_CLASS_GPU, NULL, 2};
+	struct placement_request request = request_for(&need, 1);
+	struct placement_answer answer = {0};
+	struct built built;
+
+	(void)state;
+	build(&built, "n");
+	for (int gpu = 0; gpu < 4; gpu++)
+		add_gpu(&built, "g", gpu % 2 ? 4 : 0, 0);
+	built.gpus[2].numa = built.gpus[3].numa = 1;
+	placement_decide(&request, &built.node, 1, &answer);
+	assert_int_equal(gpu_of(&answer, 0) + gpu_of(&answer, 1), 2);
+	/* Of those that are cut: beside what was taken. */
+	take(&built, 0, 0, 1024, 0, INT64_MAX);
+	placement_decide(&request, &built.node, 1, &answer);
+	assert_int_equal(gpu_of(&answer, 0), 2);
+	assert_int_equal(gpu_of(&answer, 1), 3);
+	placement_answer_deinit(&answer);
+}
+
+/* Wholes take a cut GPU only when the uncut ones are taken; parts touch a free GPU only when those in
+ * use have no more. Whatever else is on the node. */
+static void test_random_choices_spoil_no_more_than_they_must(void **state)
+{
+	struct placement_need need = {PLACEMENT_CLASS_GPU, NULL, 1};
+	struct placement_request request = request_for(&need, 1);
+	struct seed seed;
+
+	(void)state;
+	seed_init(&seed);
+	for (int round = 0; round < 3000; round++) {
+		bool slots = seed_below(&seed, 2);
+		int cut[4], cheap = 0, dear = 0, took_cheap = 0;
+		struct placement_answer answer = {0};
+		struct built built;
+
+		build(&built, "n");
+		for (size_t gpu = 0; gpu < 4; gpu++) {
+			int taken = (int)seed_below(&seed, 4);
+
+			cut[gpu] = seed_below(&seed, 2) ? 4 : 0;
+			add_gpu(&built, "g", cut[gpu], 0);
+			built.gpus[gpu].numa = (int)seed_below(&seed, 2);
+			if (taken > 0)
+				take(&built, gpu, 0, cut[gpu] ? 256 * taken : 1024, 0, INT64_MAX);
+			if (slots)
+				*(taken ? &cheap : &dear) += cut[gpu] ? 4 - taken : 0;
+			else if (taken == 0)
+				*(cut[gpu] ? &dear : &cheap) += 1;
+		}
+		need = (struct placement_need){slots ? PLACEMENT_CLASS_SLOT : PLACEMENT_CLASS_GPU,
+					       NULL, 1 + (int)seed_below(&seed, 4)};
+		placement_decide(&request, &built.node, 1, &answer);
+		assert_int_equal(answer.members_count, cheap + dear >= need.count);
+		for (size_t i = 0; answer.members_count > 0 && i < (size_t)need.count; i++) {
+			bool used = false;
+
+			for (size_t j = 0; j < built.node.busy_count; j++)
+				used |= built.busy[j].gpu == gpu_of(&answer, i);
+			took_cheap += slots ? used : !cut[gpu_of(&answer, i)];
+		}
+		if (answer.members_count > 0)
+			assert_int_equal(took_cheap, cheap < need.count ? cheap : need.count);
+		placement_answer_deinit(&answer);
+	}
+}
+
 /* --- against an exhaustive search --- */
 
 /* Can the needs be met by any choice of atoms at all? Tries every set. */
@@ -578,6 +684,9 @@ int main(void)
 		cmocka_unit_test(test_bin_pack_and_spread),
 		cmocka_unit_test(test_whole_gpus_stay_on_one_numa_node),
 		cmocka_unit_test(test_parts_fill_used_gpus_first),
+		cmocka_unit_test(test_whole_gpus_spoil_the_fewest_parts),
+		cmocka_unit_test(test_whole_gpus_leave_a_numa_node_before_they_spoil),
+		cmocka_unit_test(test_random_choices_spoil_no_more_than_they_must),
 		cmocka_unit_test(test_every_small_node_is_judged_as_an_exhaustive_search_does),
 		cmocka_unit_test(test_random_nodes_are_judged_as_an_exhaustive_search_does),
 		cmocka_unit_test(test_share_is_in_proportion_to_the_devices),
