@@ -1,4 +1,5 @@
 #include "base/vec.h"
+#include "control/core/gpu_model.h"
 #include "control/pools.h"
 #include "control/view.h"
 
@@ -99,7 +100,7 @@ static bool add_pool(struct store_connection *db, const char *id, json_t *items,
 		for (size_t j = 0; j < node->atoms_count && !node->tenant_controlled; j++) {
 			const struct placement_atom *atom = &node->atoms[j];
 
-			if (placement_model_matches(pool.gpu_model, node->gpus[atom->gpu].model))
+			if (gpu_model_matches(pool.gpu_model, node->gpus[atom->gpu].model))
 				count_atom(tally_of(&tallies, atom), node, atom, store_now(db).ms);
 		}
 	}

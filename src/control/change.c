@@ -1,4 +1,5 @@
 /* change: a reservation that is to end later or earlier, or to begin at another time. */
+#include "control/core/host_share.h"
 #include "control/core/timestamp.h"
 #include "control/placing.h"
 #include "control/quotas.h"
@@ -185,8 +186,9 @@ static bool check_hosts(struct store_connection *db, const struct changing *chan
 		if (!view_load_node(db, store_get_text(&rows, i, 0), NULL, &view, error))
 			return false;
 		if (view.count == 1 &&
-		    !placement_host_has(&view.nodes[0], changing->end_ms, end_ms,
-					store_get_int(&rows, i, 1), store_get_int(&rows, i, 2)))
+		    host_share_short(&view.nodes[0], changing->end_ms, end_ms,
+				     (struct host_share){store_get_int(&rows, i, 1),
+							 store_get_int(&rows, i, 2)}))
 			return error_set(error, ERROR_CONFLICT,
 					 "reservation '%s' can't go on: vCPUs or memory of node "
 					 "'%s' are booked by others in that time",

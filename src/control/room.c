@@ -1,6 +1,7 @@
 #include "control/room.h"
 
 #include "base/vec.h"
+#include "control/core/device_choice.h"
 #include "control/core/node_conditions.h"
 #include "control/nodes.h"
 #include "control/pools.h"
@@ -22,7 +23,7 @@ static bool put_row(struct store_connection *db, const struct placement_node *no
 {
 	/* The whole class stands under the profile "". */
 	struct placement_room room =
-		placement_room_of(node, class, *profile ? profile : NULL, pool->gpu_model);
+		device_room_of(node, class, *profile ? profile : NULL, pool->gpu_model);
 
 	return store_exec(
 		db,

@@ -7,11 +7,13 @@
 #include <sys/socket.h>
 
 /* A worker must not hang on a statement: the server breaks off one that takes longer than 60 s, and
- * a server that doesn't even do that is given up. */
+ * a server that doesn't even do that is given up. It doesn't notice that nobody waits for a lock any
+ * more: such a wait ends before the next caller's begins, or they would fill its places. */
 #define SILENCE_MS 75000
 #define LOOK_MS    250 /* how often one who waits looks whether it is hurried */
 #define SESSION_SETTINGS                                                                           \
 	"SET client_min_messages = warning; SET statement_timeout = '60s'; "                       \
+	"SET lock_timeout = '9s'; "                                                                \
 	"SET idle_in_transaction_session_timeout = '120s'; SET client_encoding = 'UTF8'"
 
 /* Any number that other programs on the same database are unlikely to use. */
@@ -86,7 +88,7 @@ static int silence_of(const struct postgres_connection *connection)
 								      : store->silence_ms;
 }
 
-/* SQLSTATE classes: 40 rollback (40001, 40P01 are races), 23 constraints, 53 its disk or memory is
+/* SQLSTATE classes: 40 rollback (40001, 40P01 are races), 55P03 a lock that others keep, 23 constraints, 53 its disk or memory is
  * full, 57 the server goes away, 08 connection. */
 static bool failure(struct postgres_connection *connection, const PGresult *result,
 		    const char *doing, struct error *error)
@@ -108,7 +110,7 @@ static bool failure(struct postgres_connection *connection, const PGresult *resu
 	}
 	if (!message)
 		message = PQerrorMessage(connection->handle);
-	if (is_state(state, "40")) {
+	if (is_state(state, "40") || is_state(state, "55P03")) {
 		connection->base.loss = STORE_LOSS_RACE;
 		return set_message(error, ERROR_UNAVAILABLE, doing, message);
 	}
@@ -307,7 +309,8 @@ static bool revive(struct postgres_connection *connection, struct error *error)
 	if (PQstatus(connection->handle) != CONNECTION_OK)
 		return set_message(error, ERROR_UNAVAILABLE, "connect to the database",
 				   PQerrorMessage(connection->handle));
-	return run_plain(connection, SESSION_SETTINGS, "set up the session", error);
+	connection->lost = !run_plain(connection, SESSION_SETTINGS, "set up the session", error);
+	return !connection->lost;
 }
 
 /*
@@ -333,6 +336,14 @@ static const char *begin_sql(const struct store_connection *base, enum store_mod
 	abort();
 }
 
+static void postgres_rollback(struct store_connection *base)
+{
+	struct postgres_connection *connection = of(base);
+
+	if (!is_lost(connection) && PQtransactionStatus(connection->handle) != PQTRANS_IDLE)
+		PQclear(query(connection, "ROLLBACK"));
+}
+
 static bool postgres_begin(struct store_connection *base, enum store_mode mode,
 			   struct wall *ret_now, struct error *error)
 {
@@ -342,8 +353,11 @@ static bool postgres_begin(struct store_connection *base, enum store_mode mode,
 		return false;
 	CLEANUP(pg_result) PGresult *result = query(connection, begin_sql(base, mode));
 
-	if (PQresultStatus(result) != PGRES_TUPLES_OK)
-		return failure(connection, result, "begin", error);
+	if (PQresultStatus(result) != PGRES_TUPLES_OK) {
+		(void)failure(connection, result, "begin", error);
+		postgres_rollback(base); /* it may have begun */
+		return false;
+	}
 	ret_now->ms = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
 	return true;
 }
@@ -362,20 +376,13 @@ static bool postgres_commit(struct store_connection *base, struct error *error)
 	return false;
 }
 
-static void postgres_rollback(struct store_connection *base)
-{
-	struct postgres_connection *connection = of(base);
-
-	if (!is_lost(connection) && PQtransactionStatus(connection->handle) != PQTRANS_IDLE)
-		PQclear(query(connection, "ROLLBACK"));
-}
-
 /* Another process may be at it, and a large database takes its time. */
 static bool postgres_lock_schema(struct store_connection *base, struct error *error)
 {
 	of(base)->patient = true;
 	return run_plain(of(base),
-			 "SET statement_timeout = 0; SELECT pg_advisory_lock(" SCHEMA_LOCK ")",
+			 "SET statement_timeout = 0; SET lock_timeout = 0; "
+			 "SELECT pg_advisory_lock(" SCHEMA_LOCK ")",
 			 "lock the schema", error);
 }
 

@@ -1,5 +1,5 @@
 #include "base/vec.h"
-#include "control/core/placement.h"
+#include "control/core/node_filter.h"
 
 /*
  * On one node, fitting changes with the beginning at few moments only: where something ends, and
@@ -74,7 +74,7 @@ static void add_edges(const struct placement_request *request, const struct plac
 			continue;
 		later.from_ms = moments->items[i];
 		later.to_ms = later.from_ms + (request->to_ms - request->from_ms);
-		fits = placement_node_fits(&later, node);
+		fits = node_filter_fits(&later, node);
 		if (fits != fitted)
 			*vec_push(edges) = (struct edge){later.from_ms, label ? label : "", fits};
 		fitted = fits;

@@ -1,9 +1,10 @@
 /*
  * placement: which nodes and which devices a reservation gets, or why none.
  *
- * Owns      the order of the filters (RES-51), what excludes what on one GPU, the choice among the
- *           nodes that pass (RES-52), and that a gang gets all its nodes or none (GANG-1). Create,
- *           retry, repair and preview all ask here, so they never differ (RES-10, RES-50).
+ * Owns      the choice among the nodes that pass (RES-52), why the others don't, and that a gang gets
+ *           all its nodes or none (GANG-1). Create, retry, repair and preview all ask here, so they
+ *           never differ (RES-10, RES-50). One node is judged by node_filter, its devices by
+ *           device_choice, its host by host_share; first_fit looks for a time.
  * Pure      rows in, choice out; time is part of the request.
  * Parts     a device takes the part [leaf_lo, leaf_hi) of its GPU's [0, 1024). Two devices exclude
  *           each other when they overlap there: a whole GPU excludes its MIG instances and slots.
@@ -164,27 +165,6 @@ void placement_answer_deinit(struct placement_answer *answer);
  * what is booked now and by nothing else; false when there is none. */
 bool placement_first_fit(const struct placement_request *request,
 			 const struct placement_node *nodes, size_t nodes_count, int64_t *ret_ms);
-
-/* Has the node so much of its host left over all of this time? */
-bool placement_host_has(const struct placement_node *node, int64_t from_ms, int64_t to_ms,
-			int64_t vcpus, int64_t memory_bytes);
-
-/* Does this node pass every filter? */
-bool placement_node_fits(const struct placement_request *request,
-			 const struct placement_node *node);
-
-/* Nodes that fit stand in the order of `idle` of the first need, the fewest first (RES-52).
- * `profile` NULL: any. */
-struct placement_room placement_room_of(const struct placement_node *node,
-					enum placement_class class, const char *profile,
-					const char *model);
-
-/* Does the room alone say that the request can't have this node? */
-bool placement_room_refuses(const struct placement_request *request,
-			    const struct placement_node *node);
-
-/* Is `model` found in `text` as whole words, whatever the case? */
-bool placement_model_matches(const char *model, const char *text);
 
 static inline void placement_answer_cleanup(struct placement_answer *answer)
 {

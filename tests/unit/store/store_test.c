@@ -322,6 +322,68 @@ static void test_time_grows_from_writer_to_writer(void **state)
 	store_destroy(store);
 }
 
+/* --- waiting for a writer --- */
+
+#define BREAK_OFF                                                                                  \
+	"SELECT count(pg_cancel_backend(pid)) FROM pg_locks WHERE NOT granted AND database = "     \
+	"(SELECT oid FROM pg_database WHERE datname = current_database())"
+
+struct broken_off {
+	struct store_connection *connection;
+	bool done;
+	struct error error;
+};
+
+static void *wait_in_thread(void *argument)
+{
+	struct broken_off *waiter = argument;
+
+	waiter->done = run_sql(waiter->connection, "DELETE FROM meta WHERE name = 'none'",
+			       STORE_NO_PARAMS, &waiter->error);
+	return NULL;
+}
+
+/* Holds the writers' lock until the other's wait for it was broken off. */
+static bool break_off_body(struct store_connection *connection, void *argument, struct error *error)
+{
+	struct broken_off waiter = {.connection = argument};
+	pthread_t thread;
+	int64_t ended = 0;
+
+	assert_int_equal(pthread_create(&thread, NULL, wait_in_thread, &waiter), 0);
+	for (int i = 0; i < 1000 && ended == 0; i++) {
+		CLEANUP(store_rows) struct store_rows rows = {0};
+
+		if (!store_query(connection, BREAK_OFF, STORE_NO_PARAMS, &rows, error))
+			return false;
+		ended = store_get_int(&rows, 0, 0);
+		usleep(10000);
+	}
+	pthread_join(thread, NULL);
+	assert_int_equal(ended, 1);
+	expect_error(waiter.done, &waiter.error, ERROR_UNAVAILABLE, "begin");
+	return true;
+}
+
+/* What had begun, and got no further, doesn't stay in the way. */
+static void test_wait_for_a_writer_that_is_broken_off_is_over(void **state)
+{
+	struct opened opened = open_database();
+	struct store_connection *other;
+	struct error error;
+
+	(void)state;
+	expect_ok(store_connect(opened.store, &other, &error), &error);
+	if (database_is_postgres())
+		expect_ok(store_run(opened.connection, STORE_WRITE, break_off_body, other, &error),
+			  &error);
+	expect_ok(run_sql(other, "INSERT INTO meta (name, value) VALUES ('after', 'x')",
+			  STORE_NO_PARAMS, &error),
+		  &error);
+	store_disconnect(other);
+	close_database(&opened);
+}
+
 /* --- transactions --- */
 
 static bool half_body(struct store_connection *connection, void *argument, struct error *error)
@@ -672,6 +734,7 @@ int main(int argc, char **argv)
 		DATABASE_TEST(test_values_come_back_as_they_went_in),
 		DATABASE_TEST(test_time_is_the_transactions),
 		DATABASE_TEST(test_time_grows_from_writer_to_writer),
+		DATABASE_TEST(test_wait_for_a_writer_that_is_broken_off_is_over),
 		DATABASE_TEST(test_refused_body_leaves_nothing),
 		DATABASE_TEST(test_a_full_disk_may_be_tried_again),
 		DATABASE_TEST(test_racing_transactions_lose_no_update),

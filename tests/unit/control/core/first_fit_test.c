@@ -2,7 +2,7 @@
  * Many nodes at once: gangs and the first moment at which something fits, against models that try
  * everything.
  */
-#include "control/core/placement.h"
+#include "control/core/node_filter.h"
 
 #include "lib/seed.h"
 
@@ -181,7 +181,7 @@ static void test_random_gangs_fit_when_some_set_of_nodes_does(void **state)
 			for (size_t gpu = 0; gpu < GPUS; gpu++)
 				if (seed_chance(&seed, 30))
 					take(&fleet, n, gpu, 0, INT64_MAX);
-			fits |= (unsigned)placement_node_fits(&request, &fleet.nodes[n]) << n;
+			fits |= (unsigned)node_filter_fits(&request, &fleet.nodes[n]) << n;
 		}
 		for (unsigned set = 0; set < 1u << NODES; set++) {
 			const char *rack = NULL;
