@@ -9,22 +9,20 @@ bool spec_changed(struct store_connection *db, const char *node, int64_t *ret_ge
 		  struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
-	int64_t seq, generation;
 
 	if (!store_query(db,
 			 "UPDATE nodes SET spec_generation = spec_generation + 1 WHERE id = $1 "
 			 "RETURNING spec_generation",
-			 STORE_PARAMS(store_text(node)), &rows, error) ||
-	    !work_count(db, "outbox", &seq, error))
+			 STORE_PARAMS(store_text(node)), &rows, error))
 		return false;
 	assert(rows.count == 1);
-	generation = store_get_int(&rows, 0, 0);
-	*ret_generation = generation;
-	return store_exec(db,
+	*ret_generation = store_get_int(&rows, 0, 0);
+	return work_count(db, "outbox", error) &&
+	       store_exec(db,
 			  "INSERT INTO outbox (seq, at_ms, node, generation) "
-			  "VALUES ($1, $2, $3, $4)",
-			  STORE_PARAMS(store_int(seq), store_int(store_now(db).ms),
-				       store_text(node), store_int(generation)),
+			  "SELECT value, $1, $2, $3 FROM counters WHERE name = 'outbox'",
+			  STORE_PARAMS(store_int(store_now(db).ms), store_text(node),
+				       store_int(*ret_generation)),
 			  error);
 }
 

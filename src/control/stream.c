@@ -229,18 +229,31 @@ struct beat_work {
 	int64_t epoch, spec_generation;
 };
 
+/* Its node was heard of on this stream, unless a newer one took its place. */
+static bool touch_stream(struct store_connection *db, const char *node, int64_t epoch,
+			 bool *ret_known, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!store_query(
+		    db,
+		    "UPDATE node_streams SET seen_ms = $3, connected = 1 "
+		    "WHERE node = $1 AND epoch = $2 RETURNING node",
+		    STORE_PARAMS(store_text(node), store_int(epoch), store_int(store_now(db).ms)),
+		    &rows, error))
+		return false;
+	*ret_known = rows.count > 0;
+	return true;
+}
+
 static bool heartbeat_body(struct store_connection *db, void *argument, struct error *error)
 {
 	const struct beat_work *work = argument;
+	bool known;
 
-	if (!store_exec(db,
-			"UPDATE node_streams SET seen_ms = $3, connected = 1 "
-			"WHERE node = $1 AND epoch = $2",
-			STORE_PARAMS(store_text(work->node), store_int(work->epoch),
-				     store_int(store_now(db).ms)),
-			error))
+	if (!touch_stream(db, work->node, work->epoch, &known, error))
 		return false;
-	if (store_changed(db) == 0)
+	if (!known)
 		return refuse_old_stream(work->node, error);
 	/* Most heartbeats say what is known already. */
 	return store_exec(db,
@@ -270,14 +283,8 @@ static bool seen_body(struct store_connection *db, void *argument, struct error 
 	for (size_t i = 0; i < work->count; i++) {
 		struct control_beat *beat = &work->beats[i];
 
-		if (!store_exec(db,
-				"UPDATE node_streams SET seen_ms = $3, connected = 1 "
-				"WHERE node = $1 AND epoch = $2",
-				STORE_PARAMS(store_text(beat->node), store_int(beat->epoch),
-					     store_int(store_now(db).ms)),
-				error))
+		if (!touch_stream(db, beat->node, beat->epoch, &beat->known, error))
 			return false;
-		beat->known = store_changed(db) > 0;
 	}
 	return true;
 }

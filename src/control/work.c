@@ -33,7 +33,8 @@ static bool run(struct control *control, enum store_mode mode, const struct cont
 
 	if (!call->dry_run || !str_equal(call->dry_run, "true"))
 		return store_run(control->connection, mode, body, argument, error);
-	return store_run(control->connection, mode, attempt_body, &attempt, error) || attempt.done;
+	return store_run(control->connection, mode, attempt_body, &attempt, error) ||
+	       (attempt.done && !store_is_to_blame(control->connection));
 }
 
 struct call_work {
@@ -355,36 +356,25 @@ bool work_audit_hashes(struct store_connection *db, const struct control_princip
 		error);
 }
 
-bool work_count(struct store_connection *db, const char *counter, int64_t *ret_number,
-		struct error *error)
+bool work_count(struct store_connection *db, const char *counter, struct error *error)
 {
-	CLEANUP(store_rows) struct store_rows rows = {0};
-
-	if (!store_query(db,
-			 "UPDATE counters SET value = value + 1 WHERE name = $1 RETURNING value",
-			 STORE_PARAMS(store_text(counter)), &rows, error))
-		return false;
-	assert(rows.count == 1);
-	*ret_number = store_get_int(&rows, 0, 0);
-	return true;
+	return store_exec(db, "UPDATE counters SET value = value + 1 WHERE name = $1",
+			  STORE_PARAMS(store_text(counter)), error);
 }
 
 bool work_event(struct store_connection *db, const char *tenant, const char *type,
 		const char *subject, json_t *data, struct error *error)
 {
 	CLEANUP(free) char *text = json_dumps(data, JSON_COMPACT);
-	int64_t seq;
 
 	json_decref(data);
 	assert(text);
-	if (!work_count(db, "events", &seq, error))
-		return false;
-	return store_exec(db,
+	return work_count(db, "events", error) &&
+	       store_exec(db,
 			  "INSERT INTO events (seq, at_ms, tenant, type, subject, data) "
-			  "VALUES ($1, $2, $3, $4, $5, $6)",
-			  STORE_PARAMS(store_int(seq), store_int(store_now(db).ms),
-				       store_text(tenant), store_text(type), store_text(subject),
-				       store_text(text)),
+			  "SELECT value, $1, $2, $3, $4, $5 FROM counters WHERE name = 'events'",
+			  STORE_PARAMS(store_int(store_now(db).ms), store_text(tenant),
+				       store_text(type), store_text(subject), store_text(text)),
 			  error);
 }
 

@@ -127,9 +127,9 @@ MUST_CHECK bool work_audit_hashes(struct store_connection *db,
 MUST_CHECK bool work_event(struct store_connection *db, const char *tenant, const char *type,
 			   const char *subject, json_t *data, struct error *error);
 
-/* The next number of a counter, without holes and in order of commit. */
-MUST_CHECK bool work_count(struct store_connection *db, const char *counter, int64_t *ret_number,
-			   struct error *error);
+/* The next number of a counter, without holes and in order of commit: its row's value from here on.
+ */
+MUST_CHECK bool work_count(struct store_connection *db, const char *counter, struct error *error);
 
 /* --- creates under an idempotency key --- */
 

@@ -95,6 +95,15 @@ bool pki_rotate_begin(const char *path, bool force, struct wall now, struct erro
 	return done || error_wrap(error, "begin the change of keys");
 }
 
+/* What becomes of the next keys is for one process to say: the folder they are in is locked. */
+static bool lock_next(const char *path, struct durable_lock **ret_lock, struct error *error)
+{
+	char next[PKI_PATH_SIZE];
+
+	return pki_file_path(next, path, PKI_NEXT, error) &&
+	       durable_lock_folder(next, ret_lock, error);
+}
+
 /* --- finish --- */
 
 static bool copy_next(const char *path, const char *draft, struct error *error)
@@ -141,7 +150,7 @@ static bool write_old(const struct pki_folder *folder, const char *draft, struct
 bool pki_rotate_finish(const char *path, struct wall now, struct error *error)
 {
 	char draft[PKI_PATH_SIZE], id[ID_SIZE];
-	struct durable_lock *lock = NULL;
+	struct durable_lock *lock = NULL, *next_lock = NULL;
 	struct pki_folder folder = {0}, made = {0};
 	bool done;
 
@@ -156,12 +165,14 @@ bool pki_rotate_finish(const char *path, struct wall now, struct error *error)
 		error_set(error, ERROR_INVALID_STATE, "no change of keys is under way");
 		return error_hint(error, "Begin one: better-compute pki rotate begin");
 	}
-	done = durable_make_folder(draft, PKI_FOLDER_MODE, error) &&
+	done = lock_next(path, &next_lock, error) &&
+	       durable_make_folder(draft, PKI_FOLDER_MODE, error) &&
 	       durable_lock_folder(draft, &lock, error) && copy_next(path, draft, error) &&
 	       write_old(&folder, draft, now, error) && pki_folder_load(draft, &made, error) &&
 	       durable_exchange(draft, path, error);
 	pki_folder_discard(draft); /* the old one when it is done, else the new one */
 	durable_lock_destroy(lock);
+	durable_lock_destroy(next_lock);
 	pki_folder_deinit(&made);
 	pki_folder_deinit(&folder);
 	return done || error_wrap(error, "finish the change of keys");
@@ -173,6 +184,8 @@ bool pki_rotate_finish(const char *path, struct wall now, struct error *error)
 bool pki_rotate_cancel(const char *path, struct wall now, struct error *error)
 {
 	char next[PKI_PATH_SIZE], draft[PKI_PATH_SIZE], id[ID_SIZE];
+	struct durable_lock *lock = NULL;
+	bool done;
 
 	pki_folder_tidy(path, now);
 	random_id(id, PKI_DRAFT, now);
@@ -180,10 +193,11 @@ bool pki_rotate_cancel(const char *path, struct wall now, struct error *error)
 		return false;
 	if (durable_absent(next))
 		return error_set(error, ERROR_INVALID_STATE, "no change of keys is under way");
-	if (!durable_rename(next, draft, error))
-		return error_wrap(error, "cancel the change of keys");
-	pki_folder_discard(draft);
-	return true;
+	done = lock_next(path, &lock, error) && durable_rename(next, draft, error);
+	if (done)
+		pki_folder_discard(draft);
+	durable_lock_destroy(lock);
+	return done || error_wrap(error, "cancel the change of keys");
 }
 
 /* --- what was left --- */

@@ -44,7 +44,6 @@ struct store_connection {
 	const struct store_driver *driver;
 	const struct store *store;
 	struct wall now;
-	int64_t changed;
 	enum store_loss loss;
 	enum store_mode mode;
 	struct mono deadline; /* store_set_deadline() */
@@ -90,10 +89,13 @@ struct store_driver {
 	 * somebody has to ask for the migration, has none (NULL). */
 	bool (*copy)(struct store_connection *connection, int version, struct error *error);
 
-	/* Runs one statement; its rows are appended to `rows`, unless that is NULL. */
+	/* Runs one statement; its rows are appended to `rows`. Without `rows` (NULL) it may only be
+	 * on its way, and fail in what comes next. */
 	bool (*run)(struct store_connection *connection, const char *sql,
 		    const struct store_value *params, size_t count, struct store_rows *rows,
 		    struct error *error);
+	/* Has everything that is on its way been done? Before the commit; NULL: nothing ever is. */
+	bool (*settle)(struct store_connection *connection, struct error *error);
 };
 
 extern const struct store_driver store_sqlite;

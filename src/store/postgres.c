@@ -27,6 +27,10 @@
 
 #define MAX_PARAMS 64
 
+/* So many statements are sent before their results are asked for; these are short, so the server never
+ * has to stop for want of room to answer. */
+#define MAX_SENT 64
+
 struct postgres_statement {
 	uint64_t hash;
 	char *sql;
@@ -40,6 +44,7 @@ struct postgres_connection {
 	bool given_up; /* by us: it was silent */
 	int silent_ms; /* for so long */
 	bool patient;  /* migrates: a statement takes as long as it takes */
+	int sent;      /* statements whose results nobody has asked for yet, in libpq's pipeline */
 	VEC(struct postgres_statement) statements;
 };
 
@@ -177,6 +182,62 @@ static void forget_statements(struct postgres_connection *connection)
 	vec_clear(&connection->statements);
 }
 
+/*
+ * Most statements that write say nothing that is needed in between. They are sent along with the next
+ * one that does, or before the transaction ends: one round trip for all. The first that fails ends the
+ * transaction, and the server skips the others.
+ */
+static bool postgres_send(struct postgres_connection *connection, const char *name, size_t count,
+			  const char *const *values)
+{
+	connection->sent++;
+	return (PQpipelineStatus(connection->handle) == PQ_PIPELINE_ON ||
+		PQenterPipelineMode(connection->handle)) &&
+	       PQsendQueryPrepared(connection->handle, name, (int)count, values, NULL, NULL, 0);
+}
+
+static bool succeeded(const PGresult *result)
+{
+	ExecStatusType status = PQresultStatus(result);
+
+	return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
+}
+
+/* The results of all that was sent: the last, or the first that failed. */
+static PGresult *receive(struct postgres_connection *connection, int sent)
+{
+	PGresult *kept = NULL;
+	bool failed = false;
+
+	sent = sent && PQpipelineSync(connection->handle);
+	for (; connection->sent > 0; connection->sent--) {
+		PGresult *result = await(connection, sent);
+
+		if (failed) {
+			PQclear(result);
+			continue;
+		}
+		failed = !succeeded(result);
+		PQclear(kept);
+		kept = result;
+	}
+	PQclear(await(connection, sent)); /* of the pipeline itself */
+	if (!PQexitPipelineMode(connection->handle))
+		connection->lost = true;
+	return kept;
+}
+
+static bool postgres_settle(struct store_connection *base, struct error *error)
+{
+	struct postgres_connection *connection = of(base);
+
+	if (connection->sent == 0)
+		return true;
+	CLEANUP(pg_result) PGresult *result = receive(connection, true);
+
+	return succeeded(result) || failure(connection, result, "run a statement", error);
+}
+
 static bool prepare(struct postgres_connection *connection, const char *sql,
 		    const struct store_value *params, size_t count, const char **ret_name,
 		    struct error *error)
@@ -197,6 +258,8 @@ static bool prepare(struct postgres_connection *connection, const char *sql,
 
 		types[i] = number ? OID_INT8 : OID_TEXT;
 	}
+	if (!postgres_settle(&connection->base, error))
+		return false;
 	statement = vec_push(&connection->statements);
 	statement->hash = hash;
 	statement->sql = mem_strdup(sql);
@@ -257,6 +320,7 @@ static bool postgres_run(struct store_connection *base, const char *sql,
 	char numbers[MAX_PARAMS][24];
 	const char *values[MAX_PARAMS];
 	const char *name;
+	bool sent;
 
 	assert(count <= MAX_PARAMS);
 	if (!prepare(connection, sql, params, count, &name, error))
@@ -269,16 +333,14 @@ static bool postgres_run(struct store_connection *base, const char *sql,
 			values[i] = numbers[i];
 		}
 	}
-	CLEANUP(pg_result)
-	PGresult *result =
-		await(connection, PQsendQueryPrepared(connection->handle, name, (int)count, values,
-						      NULL, NULL, 0));
-	ExecStatusType status = PQresultStatus(result);
+	sent = postgres_send(connection, name, count, values);
+	if (sent && !rows && connection->sent < MAX_SENT)
+		return true;
+	CLEANUP(pg_result) PGresult *result = receive(connection, sent);
 
-	if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
+	if (!succeeded(result))
 		return failure(connection, result, "run a statement", error);
-	base->changed = strtoll(PQcmdTuples(result), NULL, 10);
-	return !rows || status != PGRES_TUPLES_OK || add_rows(result, rows, error);
+	return !rows || PQresultStatus(result) != PGRES_TUPLES_OK || add_rows(result, rows, error);
 }
 
 /* --- transactions --- */
@@ -287,11 +349,8 @@ static bool run_plain(struct postgres_connection *connection, const char *sql, c
 		      struct error *error)
 {
 	CLEANUP(pg_result) PGresult *result = query(connection, sql);
-	ExecStatusType status = PQresultStatus(result);
 
-	if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK)
-		return true;
-	return failure(connection, result, doing, error);
+	return succeeded(result) || failure(connection, result, doing, error);
 }
 
 /* A server that was restarted is met again here, with nothing prepared any more. */
@@ -484,4 +543,5 @@ const struct store_driver store_postgres = {
 	.rollback = postgres_rollback,
 	.lock_schema = postgres_lock_schema,
 	.run = postgres_run,
+	.settle = postgres_settle,
 };

@@ -328,8 +328,6 @@ static bool sqlite_run(struct store_connection *base, const char *sql,
 	}
 	if (done && result != SQLITE_DONE)
 		done = failure(connection, "run a statement", error);
-	if (done)
-		base->changed = sqlite3_changes64(connection->link->handle);
 	sqlite3_reset(handle);
 	sqlite3_clear_bindings(handle);
 	return done;
@@ -637,7 +635,6 @@ static bool sqlite_begin(struct store_connection *base, enum store_mode mode, st
 		leave_writing(base);
 		return false;
 	}
-	base->changed = 0;
 	*ret_now = clock_wall();
 	return true;
 }

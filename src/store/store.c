@@ -129,11 +129,6 @@ bool store_exec(struct store_connection *connection, const char *sql,
 	return false;
 }
 
-int64_t store_changed(const struct store_connection *connection)
-{
-	return connection->changed;
-}
-
 bool store_query(struct store_connection *connection, const char *sql,
 		 const struct store_value *params, size_t count, struct store_rows *ret_rows,
 		 struct error *error)
@@ -170,15 +165,18 @@ static bool run_once(struct store_connection *connection, enum store_mode mode, 
 	connection->loss = STORE_LOSS_NONE;
 	connection->failed = connection->refused = false;
 	connection->mode = mode;
-	connection->changed = 0;
 	if (!driver->begin(connection, mode, &connection->now, error))
 		return false;
 	connection->inside = true;
 	done = body(connection, argument, error);
 	connection->inside = false;
-	connection->refused = !done && !connection->failed;
 	/* A body that goes on after a failed statement would commit half of what it meant. */
 	assert(!done || !connection->failed);
+	if (!connection->failed && driver->settle && !driver->settle(connection, error)) {
+		connection->failed = true;
+		done = false;
+	}
+	connection->refused = !done && !connection->failed;
 	if (done && driver->commit(connection, error))
 		return true;
 	driver->rollback(connection);

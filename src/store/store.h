@@ -156,11 +156,10 @@ static inline struct store_value store_null_int(void)
 		sizeof((const struct store_value[]){__VA_ARGS__}) / sizeof(struct store_value)
 #define STORE_NO_PARAMS NULL, 0
 
-/* `sql` is a constant text: statements are prepared once per connection and kept. */
+/* `sql` is a constant text: statements are prepared once per connection and kept. PostgreSQL's may
+ * only be on their way then, and fail as the next statement that answers, or as the whole body. */
 MUST_CHECK bool store_exec(struct store_connection *connection, const char *sql,
 			   const struct store_value *params, size_t count, struct error *error);
-/* Rows that the last store_exec changed. */
-int64_t store_changed(const struct store_connection *connection);
 
 /* All rows of an answer. `{0}` is empty; clean up with CLEANUP(store_rows). */
 struct store_rows {

@@ -176,6 +176,25 @@ static void test_a_change_can_be_cancelled(void **state)
 	pki_folder_deinit(&folder);
 }
 
+/* Of a finish and a cancel at a time one is refused: keys that are gone never become the current. */
+static void test_one_at_a_time_decides_over_the_next_keys(void **state)
+{
+	char next[600];
+	struct durable_lock *lock;
+	struct error error;
+
+	(void)state;
+	snprintf(next, sizeof next, "%s/" PKI_NEXT, path);
+	expect_ok(pki_rotate_begin(path, false, now, &error), &error);
+	expect_ok(durable_lock_folder(next, &lock, &error), &error);
+	expect_error(pki_rotate_finish(path, now, &error), &error, ERROR_CONFLICT,
+		     "somebody else holds it");
+	expect_error(pki_rotate_cancel(path, now, &error), &error, ERROR_CONFLICT,
+		     "somebody else holds it");
+	durable_lock_destroy(lock);
+	expect_ok(pki_rotate_finish(path, now, &error), &error);
+}
+
 /* What somebody is at stays; what a kill left of it doesn't. */
 static void test_what_was_left_is_removed(void **state)
 {
@@ -216,6 +235,7 @@ int main(void)
 		PKI_TEST(test_nodes_of_before_are_let_in),
 		PKI_TEST(test_a_broken_next_is_told),
 		PKI_TEST(test_a_change_can_be_cancelled),
+		PKI_TEST(test_one_at_a_time_decides_over_the_next_keys),
 		PKI_TEST(test_what_was_left_is_removed),
 		cmocka_unit_test(test_a_certificate_is_due_in_its_last_third),
 	};

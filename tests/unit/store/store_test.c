@@ -386,6 +386,37 @@ static void test_wait_for_a_writer_that_is_broken_off_is_over(void **state)
 
 /* --- transactions --- */
 
+static bool double_body(struct store_connection *connection, void *argument, struct error *error)
+{
+	static const char sql[] = "INSERT INTO meta (name, value) VALUES ('double', 'x')";
+	const bool *says_yes = argument;
+
+	return store_exec(connection, sql, STORE_NO_PARAMS, error) &&
+	       store_exec(connection, sql, STORE_NO_PARAMS, error) &&
+	       (*says_yes || error_set(error, ERROR_NOT_FOUND, "the body says no"));
+}
+
+/* The last statement may still be on its way when the body ends: what it says counts, whatever the
+ * body says. */
+static void test_statement_that_fails_last_is_heard_of(void **state)
+{
+	struct opened opened = open_database();
+	struct error error;
+
+	(void)state;
+	for (int says_yes = 0; says_yes < 2; says_yes++) {
+		expect_error(store_run(opened.connection, STORE_WRITE, double_body,
+				       &(bool){says_yes}, &error),
+			     &error, ERROR_CONFLICT, "statement");
+		assert_true(store_is_to_blame(opened.connection));
+	}
+	expect_ok(run_sql(opened.connection,
+			  "INSERT INTO meta (name, value) VALUES ('double', 'x')", STORE_NO_PARAMS,
+			  &error),
+		  &error);
+	close_database(&opened);
+}
+
 static bool half_body(struct store_connection *connection, void *argument, struct error *error)
 {
 	(void)argument;
@@ -524,6 +555,55 @@ static void test_broken_connection_is_made_again(void **state)
 	expect_ok(run_sql(opened.connection, "INSERT INTO meta (name, value) VALUES ('a', 'b')",
 			  STORE_NO_PARAMS, &error),
 		  &error);
+	close_database(&opened);
+}
+
+struct cut {
+	struct store_connection *other;
+	int tries;
+};
+
+static bool cut_others_body(struct store_connection *connection, void *argument,
+			    struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	(void)argument;
+	return store_query(connection,
+			   "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = "
+			   "current_database() AND pid <> pg_backend_pid() AND application_name <> "
+			   "'admin'",
+			   STORE_NO_PARAMS, &rows, error);
+}
+
+static bool cut_halfway_body(struct store_connection *connection, void *argument,
+			     struct error *error)
+{
+	struct cut *cut = argument;
+	struct error cut_error;
+
+	if (!store_exec(connection, "INSERT INTO meta (name, value) VALUES ('early', 'x')",
+			STORE_NO_PARAMS, error))
+		return false;
+	if (++cut->tries == 1 && database_is_postgres())
+		expect_ok(store_run(cut->other, STORE_READ, cut_others_body, NULL, &cut_error),
+			  &cut_error);
+	return store_exec(connection, "INSERT INTO meta (name, value) VALUES ('late', 'x')",
+			  STORE_NO_PARAMS, error);
+}
+
+static void test_connection_cut_while_statements_are_on_their_way(void **state)
+{
+	struct opened opened = open_database();
+	struct cut cut = {0};
+	struct error error;
+
+	(void)state;
+	expect_ok(store_connect(opened.store, &cut.other, &error), &error);
+	expect_ok(store_run(opened.connection, STORE_WRITE, cut_halfway_body, &cut, &error),
+		  &error);
+	assert_int_equal(cut.tries, database_is_postgres() ? 2 : 1);
+	store_disconnect(cut.other);
 	close_database(&opened);
 }
 
@@ -736,6 +816,8 @@ int main(int argc, char **argv)
 		DATABASE_TEST(test_time_grows_from_writer_to_writer),
 		DATABASE_TEST(test_wait_for_a_writer_that_is_broken_off_is_over),
 		DATABASE_TEST(test_refused_body_leaves_nothing),
+		DATABASE_TEST(test_statement_that_fails_last_is_heard_of),
+		DATABASE_TEST(test_connection_cut_while_statements_are_on_their_way),
 		DATABASE_TEST(test_a_full_disk_may_be_tried_again),
 		DATABASE_TEST(test_racing_transactions_lose_no_update),
 		DATABASE_TEST(test_broken_connection_is_made_again),
