@@ -27,9 +27,9 @@ MUTANTS = [
      "\t\treturn (struct release_plan){.step = RELEASE_REPORT, .why = \"mutant\"};\n"
      "\tif (view->bound)\n\t\treturn (struct release_plan){.step = RELEASE_WITHDRAW,"),
     ("unreadable-pod-resources-taken-as-empty", "src/node/release.c",
-     "\t\tnode->answered_how = RELEASE_ANSWER_FAILED;\n",
-     "\t\tholders_listing_deinit(&node->listing);\n\t\tnode->listing = (struct holders_listing){0};\n"
-     "\t\tnode->answered_how = RELEASE_ANSWER_FREE;\n"),
+     "\tnode->answered_how = RELEASE_ANSWER_FAILED;\n",
+     "\tholders_listing_deinit(&node->listing);\n\tnode->listing = (struct holders_listing){0};\n"
+     "\tnode->answered_how = RELEASE_ANSWER_FREE;\n"),
     ("stale-generation-accepted", "src/node/core/spec.c",
      "next->generation > stored->generation;", "next->generation != stored->generation;"),
     ("acknowledged-before-the-commit", "src/serve/gateway.c",
