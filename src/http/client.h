@@ -42,8 +42,8 @@ struct http_request {
 	const void *body;   /* JSON; NULL for none */
 	size_t body_length;
 	const char *content_type; /* of the body; NULL: "application/json" */
-	size_t max_answer;  /* bytes of body; 0: HTTP_MAX_ANSWER_DEFAULT */
-	int64_t timeout_ms; /* for all of it; 0: HTTP_TIMEOUT_DEFAULT_MS */
+	size_t max_answer;        /* bytes of body; 0: HTTP_MAX_ANSWER_DEFAULT */
+	int64_t timeout_ms;       /* for all of it; 0: HTTP_TIMEOUT_DEFAULT_MS */
 
 	/* A stream, which has no end of its own: the body of a 200 is given to `take` as it comes,
 	 * isn't collected, and takes any time. `timeout_ms` is the longest silence then. */

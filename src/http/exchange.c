@@ -104,9 +104,9 @@ static struct curl_slist *make_headers(const struct http_request *request, const
 	if (request->last_event_id)
 		headers = add_header(headers, "Last-Event-ID: ", request->last_event_id);
 	if (request->body)
-		headers = add_header(
-			headers, "Content-Type: ",
-			request->content_type ? request->content_type : "application/json");
+		headers = add_header(headers, "Content-Type: ",
+				     request->content_type ? request->content_type
+							   : "application/json");
 	else /* libcurl would claim a form */
 		headers = curl_slist_append(headers, "Content-Type:");
 	if (bearer)
@@ -174,8 +174,7 @@ static int on_progress(void *arg, curl_off_t total UNUSED, curl_off_t now UNUSED
 
 static void set_patience(struct exchange *exchange, CURL *curl, const struct http_request *request)
 {
-	exchange->patience_ms =
-		request->timeout_ms ? request->timeout_ms : HTTP_TIMEOUT_DEFAULT_MS;
+	exchange->patience_ms = request->timeout_ms ? request->timeout_ms : HTTP_TIMEOUT_DEFAULT_MS;
 	if (!request->take) {
 		curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)exchange->patience_ms);
 		return;

@@ -231,6 +231,10 @@ bool programs_restore(void)
 
 /* --- dying and coming back --- */
 
+/* No machine boots while what it said in the boot before is still under way (sim_delay): the control
+ * plane tells two boots it never heard of apart by who came last. */
+#define BOOT_MS 1000
+
 static void come_back(void *arg)
 {
 	struct sim_process *process = arg;
@@ -238,9 +242,12 @@ static void come_back(void *arg)
 		sim_process_start(process);
 }
 
-static void on_died(struct sim_process *process, enum sim_death death UNUSED)
+static void on_died(struct sim_process *process, enum sim_death death)
 {
 	int64_t away = sim.calm ? 100 : (int64_t)sim_below(sim_below(4) ? 500 : PROGRAMS_BACK_MS);
+
+	if (death == SIM_POWER_CUT)
+		away += BOOT_MS;
 	sim_schedule(NULL, 1 + away, come_back, process);
 }
 
