@@ -249,6 +249,9 @@ def restore_old(world, postgres, known):
     old, again = read_backup(world.folder + "/old"), read_backup(world.folder + "/again")
     for table in ("meta", "leases", "node_streams"):
         old.pop(table)
+    events, leapt = (next(row for row in backup["counters"] if row["name"] == "events") for backup in (old, again))
+    assert leapt["value"] > events["value"] + 10**6, leapt  # whoever followed has seen none of the numbers to come
+    old["counters"].remove(events)
     check_rows_kept(old, again)
     check_served(world, known)
 
