@@ -149,7 +149,8 @@ func (c *cluster) take(k *clinger) error {
 	if err := k.start(); err != nil {
 		return fmt.Errorf("start %s: %w", k.name, err)
 	}
-	return dp.Eventually(30*time.Second, func() error {
+	// The scheduler may still be on its way back from a case that killed the API server.
+	return dp.Eventually(120*time.Second, func() error {
 		of, err := c.holders()
 		if err != nil {
 			return err
@@ -177,7 +178,7 @@ func (c *cluster) clingers(w *dp.World, all []*clinger, bystander string) (err e
 		}
 	}
 	for _, name := range []string{"plain", "stubborn", "finalizer", "static-" + nodeName} {
-		if err := dp.Eventually(30*time.Second, func() error { return c.running(name) }); err != nil {
+		if err := dp.Eventually(120*time.Second, func() error { return c.running(name) }); err != nil {
 			return err
 		}
 	}
