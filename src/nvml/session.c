@@ -18,6 +18,8 @@ static bool fail(struct error *error, const char *doing, unsigned status)
 		error_hint(error, "Load the driver that was installed, or start the machine anew.");
 	if (status == NVML_ERROR_DRIVER_NOT_LOADED)
 		error_hint(error, "Load the driver: modprobe nvidia.");
+	if (status == NVML_ERROR_NO_PERMISSION)
+		error_hint(error, "Run bcd as root, or let it open /dev/nvidia*.");
 	return false;
 }
 

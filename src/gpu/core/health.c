@@ -67,7 +67,9 @@ struct health health_bad(const char *cause)
 	return health;
 }
 
-#define NEXT_RESET   "Reset it once no pod holds it and bcd is stopped: nvidia-smi --gpu-reset -i N."
+/* By UUID: the numbers of nvidia-smi move when a GPU is gone. */
+#define NEXT_RESET                                                                                 \
+	"Reset it once no pod holds it and bcd is stopped: nvidia-smi --gpu-reset -i GPU-UUID."
 #define NEXT_RESTART "Restart the machine; if it comes back so, its hardware needs service."
 #define NEXT_DRIVER  "Look at the driver: does nvidia-smi answer?"
 
