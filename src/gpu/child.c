@@ -254,8 +254,10 @@ static void start(void *arg)
 	static const struct net_handlers talk = {.on_data = on_data, .on_close = on_close};
 	struct child *child = arg;
 	const struct child_options *own = &child->options;
-	char *argv[] = {"bcd",       CHILD_VERB,           "--root", (char *)own->root,
-			"--library", (char *)own->library, NULL};
+	char *argv[] = {"bcd",       CHILD_VERB,
+			"--root",    (char *)own->root,
+			"--library", (char *)own->nvml_library,
+			NULL};
 	struct proc_options options = {
 		.file = own->program,
 		.argv = argv,
@@ -263,7 +265,7 @@ static void start(void *arg)
 	};
 	struct error error;
 
-	if (!own->library)
+	if (!own->nvml_library)
 		argv[4] = NULL;
 	child->told = false;
 	if (!proc_start(child->loop, &options, on_ended, child, &child->proc, &error)) {
@@ -283,7 +285,7 @@ struct child *child_create(struct loop *loop, const struct child_options *option
 
 	child->loop = loop;
 	own->program = mem_strdup(options->program ? options->program : OWN_PROGRAM);
-	own->library = mem_strdup(options->library);
+	own->nvml_library = mem_strdup(options->nvml_library);
 	own->root = mem_strdup(options->root ? options->root : "/");
 	own->deadline_ms = or_default(options->deadline_ms, CHILD_DEADLINE_MS);
 	own->respawn_min_ms = or_default(options->respawn_min_ms, CHILD_RESPAWN_MIN_MS);
@@ -310,7 +312,7 @@ void child_destroy(struct child *child)
 	loop_timer_destroy(child->respawn);
 	buf_deinit(&child->in);
 	free((char *)child->options.program);
-	free((char *)child->options.library);
+	free((char *)child->options.nvml_library);
 	free((char *)child->options.root);
 	free(child);
 }

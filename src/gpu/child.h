@@ -29,10 +29,9 @@
 struct child;
 
 struct child_options {
-	const char *program; /* bcd; NULL: this program, even if its file was replaced */
-	const char
-		*library; /* libnvidia-ml.so.1 itself; NULL: where a driver has it below `root` */
-	const char *root; /* "/" when NULL */
+	const char *program;      /* bcd; NULL: this program, even if its file was replaced */
+	const char *nvml_library; /* its file; NULL: where a driver has it below `root` */
+	const char *root;         /* "/" when NULL */
 	int64_t deadline_ms, respawn_min_ms, respawn_max_ms, death_ms; /* 0: as above */
 };
 

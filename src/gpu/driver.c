@@ -319,7 +319,7 @@ static void make_readers(struct driver *driver, const struct source_options *opt
 	static const struct smi_tool_handlers smi_handlers = {on_smi_reading, on_smi_failure};
 	const struct child_options child_options = {
 		.program = options->program,
-		.library = options->library,
+		.nvml_library = options->nvml_library,
 		.root = options->root,
 		.deadline_ms = options->deadline_ms,
 	};

@@ -33,14 +33,14 @@ struct source_options {
 	const char *file;   /* the scenario */
 	const char *reason; /* why GPUs are simulated, for people */
 	/* the driver's */
-	const char *data;       /* bcd's data folder: health.json */
-	const char *root;       /* the host's */
-	const char *sys;        /* /sys */
-	const char *kernel_log; /* "" none is followed */
-	const char *program;    /* bcd itself, for the child; NULL: this program */
-	const char *library;    /* libnvidia-ml.so.1; NULL: where a driver has it below `root` */
-	const char *nvidia_smi; /* NULL: where a driver has it below `root` */
-	int64_t deadline_ms;    /* of the driver's answers; 0: as child.h and smi.h say */
+	const char *data;         /* bcd's data folder: health.json */
+	const char *root;         /* the host's */
+	const char *sys;          /* /sys */
+	const char *kernel_log;   /* "" none is followed */
+	const char *program;      /* bcd itself, for the child; NULL: this program */
+	const char *nvml_library; /* libnvidia-ml.so.1; NULL: where a driver has it below `root` */
+	const char *nvidia_smi;   /* NULL: where a driver has it below `root` */
+	int64_t deadline_ms;      /* of the driver's answers; 0: as child.h and smi.h say */
 	struct xid_policy xids;
 };
 

@@ -232,7 +232,7 @@ static struct source *open_source(struct node *node)
 		.root = config->root,
 		.sys = config->sys,
 		.kernel_log = config->kernel_log,
-		.library = *config->nvml_library ? config->nvml_library : NULL,
+		.nvml_library = *config->nvml_library ? config->nvml_library : NULL,
 		.nvidia_smi = *config->nvidia_smi ? config->nvidia_smi : NULL,
 		.xids = config->xids,
 	};

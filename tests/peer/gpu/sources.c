@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 {
 	const struct child_handlers nvml_handlers = {on_nvml, on_nvml_failure, on_xid};
 	const struct smi_tool_handlers smi_handlers = {on_smi, on_smi_failure};
-	struct child_options nvml_options = {.library = option(argc, argv, "--library")};
+	struct child_options nvml_options = {.nvml_library = option(argc, argv, "--library")};
 	struct smi_tool_options smi_options = {.program = option(argc, argv, "--nvidia-smi")};
 	CLEANUP(buf) struct buf text = {0};
 	struct answers answers = {0};

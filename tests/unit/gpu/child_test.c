@@ -126,7 +126,7 @@ static void start_with(const char *program, int64_t deadline_ms)
 {
 	struct child_options options = {
 		.program = program,
-		.library = library,
+		.nvml_library = library,
 		.deadline_ms = deadline_ms,
 		.respawn_min_ms = 20,
 		.respawn_max_ms = 80,

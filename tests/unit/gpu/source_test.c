@@ -210,7 +210,7 @@ static int set_up(void **state, enum source_kind kind)
 		.sys = mem_strdup(path_of(world, "sys")),
 		.kernel_log = world->log,
 		.program = bcd,
-		.library = FAKE_NVML,
+		.nvml_library = FAKE_NVML,
 		.nvidia_smi = FAKE_SMI,
 		.deadline_ms = DEADLINE_MS,
 	};
@@ -420,7 +420,7 @@ static void test_no_driver_at_all(void **state)
 
 	stop(world);
 	world->options.kind = SOURCE_AUTO;
-	world->options.library = path_of(world, "libnvidia-ml.so.1");
+	world->options.nvml_library = path_of(world, "libnvidia-ml.so.1");
 	world->options.nvidia_smi = path_of(world, "nvidia-smi");
 	start(world);
 	wait_until(world, is_settled);
@@ -435,7 +435,7 @@ static void test_no_nvml_but_nvidia_smi(void **state)
 
 	stop(world);
 	world->options.kind = SOURCE_AUTO;
-	world->options.library = path_of(world, "libnvidia-ml.so.1");
+	world->options.nvml_library = path_of(world, "libnvidia-ml.so.1");
 	start(world);
 	wait_for(world, "", "", "", "");
 	assert_string_equal(source_name(world->source), "nvidia-smi");
