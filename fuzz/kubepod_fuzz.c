@@ -15,6 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!tree_parse(data, size, 65536, "pod", &tree, &error) ||
 	    !kube_pod_read(tree, &pod, &error))
 		return 0;
+	(void)kube_pod_has_claim(tree, "gpus");
 	if (!*pod.uid || !*pod.namespace || !*pod.name || pod.grace_s < 0)
 		abort();
 	return 0;

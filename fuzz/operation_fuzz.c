@@ -4,7 +4,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* With the releases unreadable nothing that touches a GPU may be done. */
+/* With the releases unreadable nothing that touches a GPU may be done; and whatever is refused, why is said. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char reason[REPORTS_REASON_SIZE] = "", message[REPORTS_MESSAGE_SIZE] = "";
@@ -21,6 +21,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	buf_add(&text, data, size);
 	if (operation_may(&claims, "gpu.reset", buf_text(&text), reason, message) || !*reason ||
 	    !*message)
+		abort();
+	*reason = *message = '\0';
+	operation_refuse(&claims, size % 2, buf_text(&text), "", reason, message);
+	if (!*reason || !*message)
 		abort();
 	inventory_deinit(&inventory);
 	return 0;

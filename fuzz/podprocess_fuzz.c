@@ -4,7 +4,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What is told of a pod are hex digits and dashes, and it is told twice alike. */
+/* What is told of a pod are hex digits and dashes; of who is no pod's nothing is told. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char allowed[] = "0123456789abcdefABCDEF-";
@@ -14,8 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int32_t minor = 0;
 	bool is = podprocess_read(text, size, &process);
 
-	if (is != podprocess_is(text, size) ||
-	    strspn(process.pod, allowed) != strlen(process.pod) ||
+	if ((!is && *process.pod) || strspn(process.pod, allowed) != strlen(process.pod) ||
 	    strspn(process.container, allowed) != strlen(process.container))
 		abort();
 	if (podprocess_minor(text, size, &gpu, &minor) && minor < 0)

@@ -11,6 +11,7 @@ LIBRARIES = [
     ("jansson", r"jansson\.h"),
     ("toml++", r"toml\+\+/.*"),
     ("libuv", r"uv\.h|uv/.*"),
+    ("libseccomp", r"seccomp\.h"),
     ("protobuf-c", r"protobuf-c/.*"),
     ("nghttp2", r"nghttp2/.*"),
     ("openssl", r"openssl/.*"),

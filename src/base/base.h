@@ -65,6 +65,11 @@ static inline int64_t mono_until(struct mono from, struct mono to)
 	return to.ms - from.ms;
 }
 
+static inline struct mono mono_later(struct mono a, struct mono b)
+{
+	return a.ms > b.ms ? a : b;
+}
+
 /* Out of memory aborts (every moment is a legal crash moment), so these never return NULL. */
 void *mem_alloc(size_t size) __attribute__((malloc));       /* zeroed; size 0 is 1 byte */
 void *mem_resize(void *memory, size_t count, size_t size);  /* overflow-checked, not zeroed */

@@ -57,6 +57,24 @@ static inline size_t vec_zeroed_(void *items, size_t index, size_t size)
 #define vec_deinit(vec)                                                                            \
 	(free((vec)->items), (vec)->items = NULL, (void)((vec)->count = (vec)->capacity = 0))
 
+/* In what is sorted, a vector or not: the first index for which `before`, an expression of the index `at`, is false, or
+ * `count`. It is true up to there and false from there on. So it is where a key stands, or would stand:
+ *
+ *     size_t i = vec_lower(names.count, at, strcmp(names.items[at], name) < 0);
+ */
+#define vec_lower(count, at, before)                                                               \
+	__extension__({                                                                            \
+		size_t vec_low_ = 0, vec_high_ = (count);                                          \
+		while (vec_low_ < vec_high_) {                                                     \
+			size_t at = vec_low_ + (vec_high_ - vec_low_) / 2;                         \
+			if (before)                                                                \
+				vec_low_ = at + 1;                                                 \
+			else                                                                       \
+				vec_high_ = at;                                                    \
+		}                                                                                  \
+		vec_low_;                                                                          \
+	})
+
 #define vec_sort(vec, compare) vec_sort_((vec)->items, (vec)->count, sizeof *(vec)->items, compare)
 
 static inline void vec_sort_(void *items, size_t count, size_t size,

@@ -1,5 +1,6 @@
 #include "node/join.h"
 #include "bcd/verbs.h"
+#include "node/confine.h"
 
 #include <stdio.h>
 
@@ -23,6 +24,7 @@ static int run(const struct options *options)
 {
 	CLEANUP(config) struct config config = {0};
 	CLEANUP(identity) struct identity identity = {0};
+	struct confinement confinement;
 	struct error error = {0};
 	enum join_exit exit;
 	bool already;
@@ -33,6 +35,7 @@ static int run(const struct options *options)
 		config.join_server = options_text(options, "server");
 	if (options_given(options, "ca-file"))
 		config.ca_file = options_text(options, "ca-file");
+	confine_process(&config, CONFINE_JOIN, &confinement);
 	exit = join_run(&config, options_text(options, "token-file"), &identity, &already, &error);
 	if (exit != JOIN_DONE)
 		return verb_fail(&error, exit);
@@ -48,7 +51,10 @@ const struct verb JOIN_VERB = {
 	.summary = "make this machine a node, once",
 	.operands = "",
 	.options = options_table,
-	.more = "Exit status: 0 joined now or before, 2 usage, 3 token file refused, 4 token\n"
+	.more = "A node whose certificate expired is renewed by its key, for 7 days after that, "
+		"where\n"
+		"the token's file is gone or the token too old.\n\n"
+		"Exit status: 0 joined now or before, 2 usage, 3 token file refused, 4 token\n"
 		"refused, 5 pin mismatch, 6 network (try again), 1 anything else.\n\n"
 		"Example:\n  bcd join --token-file /run/secrets/join-token\n",
 	.run = run,

@@ -6,9 +6,11 @@
 
 #include <stdio.h>
 
-static const struct verb *const verbs[] = {&JOIN_VERB, &NODE_VERB, &STATUS_VERB, &SIM_VERB};
+const struct verb *const VERBS[] = {&JOIN_VERB, &NODE_VERB,       &STATUS_VERB,
+				    &SIM_VERB,  &COMPLETION_VERB, NULL};
+#define VERB_COUNT (ARRAY_SIZE(VERBS) - 1)
 
-static const struct option common_options[] = {
+const struct option VERB_COMMON_OPTIONS[] = {
 	{.name = "config",
 	 .kind = OPTION_TEXT,
 	 .value = "FILE",
@@ -17,7 +19,7 @@ static const struct option common_options[] = {
 	{0},
 };
 
-static const struct option top_options[] = {
+const struct option VERB_TOP_OPTIONS[] = {
 	{.name = "version", .kind = OPTION_FLAG, .help = "print the version"},
 	{.name = "man", .kind = OPTION_FLAG, .help = "print the manual page, bcd(8)"},
 	{0},
@@ -29,11 +31,11 @@ static int print_help(void)
 
 	buf_add_text(&text, "bcd lends this machine's GPUs to its kubelet, as booked\n\n"
 			    "  bcd [--config FILE] VERB ...\n\n");
-	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-		buf_printf(&text, "  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
+	for (size_t i = 0; i < VERB_COUNT; i++)
+		buf_printf(&text, "  %-10s %s\n", VERBS[i]->name, VERBS[i]->summary);
 	buf_add_char(&text, '\n');
-	options_help(&text, common_options);
-	options_help(&text, top_options);
+	options_help(&text, VERB_COMMON_OPTIONS);
+	options_help(&text, VERB_TOP_OPTIONS);
 	buf_add_text(&text, "\nExample:\n  bcd status\n  bcd node --help\n");
 	fputs(buf_text(&text), stdout);
 	return EXIT_DONE;
@@ -46,7 +48,7 @@ static int print_verb_help(const struct verb *verb)
 	buf_printf(&text, "bcd %s: %s\n\n  bcd %s%s%s [options]\n\n", verb->name, verb->summary,
 		   verb->name, *verb->operands ? " " : "", verb->operands);
 	options_help(&text, verb->options);
-	options_help(&text, common_options);
+	options_help(&text, VERB_COMMON_OPTIONS);
 	if (*verb->more)
 		buf_printf(&text, "\n%s", verb->more);
 	fputs(buf_text(&text), stdout);
@@ -76,10 +78,10 @@ static int print_man(void)
 	man_title(&text, ".SH", "SYNOPSIS");
 	man_text(&text, "bcd [--config FILE] VERB ...");
 	man_title(&text, ".SH", "VERBS");
-	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-		man_verb(&text, verbs[i]);
+	for (size_t i = 0; i < VERB_COUNT; i++)
+		man_verb(&text, VERBS[i]);
 	man_title(&text, ".SH", "COMMON OPTIONS");
-	man_options(&text, common_options);
+	man_options(&text, VERB_COMMON_OPTIONS);
 	man_title(&text, ".SH", "FILES");
 	man_item(&text, CONFIG_DEFAULT_PATH, "The configuration, unless --config names another.");
 	buf_add_text(&text, ".SH SEE ALSO\n.BR better-compute (1)\n");
@@ -87,13 +89,22 @@ static int print_man(void)
 	return EXIT_DONE;
 }
 
+const struct verb *verb_find(const char *name)
+{
+	for (size_t i = 0; i < VERB_COUNT; i++) {
+		if (str_equal(name, VERBS[i]->name))
+			return VERBS[i];
+	}
+	return NULL;
+}
+
 static int unknown_verb(const char *name)
 {
-	const char *names[ARRAY_SIZE(verbs)], *nearest;
+	const char *names[VERB_COUNT], *nearest;
 	struct error error;
 
-	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-		names[i] = verbs[i]->name;
+	for (size_t i = 0; i < VERB_COUNT; i++)
+		names[i] = VERBS[i]->name;
 	nearest = suggest_nearest(name, names, ARRAY_SIZE(names));
 	error_set(&error, ERROR_INVALID_INPUT,
 		  nearest ? "unknown verb '%.40s' (did you mean '%s'?)" : "unknown verb '%.40s'",
@@ -116,7 +127,7 @@ static int find_verb(int argc, char **argv)
 
 static int run_verb(const struct verb *verb, int argc, char **argv)
 {
-	const struct option *tables[] = {verb->options, common_options};
+	const struct option *tables[] = {verb->options, VERB_COMMON_OPTIONS};
 	CLEANUP(options) struct options options = {0};
 	struct error error;
 
@@ -139,14 +150,14 @@ static int run_verb(const struct verb *verb, int argc, char **argv)
 
 static int run_without_verb(int argc, char **argv)
 {
-	const struct option *tables[] = {top_options, common_options};
+	const struct option *tables[] = {VERB_TOP_OPTIONS, VERB_COMMON_OPTIONS};
 	CLEANUP(options) struct options options = {0};
 	struct error error;
 
 	if (!options_parse(tables, ARRAY_SIZE(tables), argc - 1, argv + 1, &options, &error))
 		return verb_fail(&error, EXIT_USAGE);
 	if (options_given(&options, "version")) {
-		printf("bcd %s (release sequence 0)\n", BC_VERSION);
+		printf("bcd %s (release sequence %d)\n", BC_VERSION, BC_RELEASE_SEQUENCE);
 		return EXIT_DONE;
 	}
 	if (options_given(&options, "man"))
@@ -158,19 +169,18 @@ static int run_without_verb(int argc, char **argv)
 static int run(int argc, char **argv)
 {
 	int at = find_verb(argc, argv);
+	const struct verb *verb;
 
 	if (at == 0)
 		return run_without_verb(argc, argv);
 	if (at == 1 && str_equal(argv[at], NVML_VERB.name))
 		return run_verb(&NVML_VERB, argc - 2, argv + 2);
-	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
-		if (!str_equal(argv[at], verbs[i]->name))
-			continue;
-		/* the verb's word goes, what stood before it stays an option */
-		memmove(&argv[1 + 1], &argv[1], (size_t)(at - 1) * sizeof *argv);
-		return run_verb(verbs[i], argc - 2, argv + 2);
-	}
-	return unknown_verb(argv[at]);
+	verb = verb_find(argv[at]);
+	if (!verb)
+		return unknown_verb(argv[at]);
+	/* the verb's word goes, what stood before it stays an option */
+	memmove(&argv[1 + 1], &argv[1], (size_t)(at - 1) * sizeof *argv);
+	return run_verb(verb, argc - 2, argv + 2);
 }
 
 int main(int argc, char **argv)

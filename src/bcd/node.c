@@ -23,6 +23,7 @@ struct daemon {
 	struct loop *loop;
 	struct config config;
 	struct identity identity;
+	struct confinement confinement;
 	bool joined;
 	struct lock *lock;
 	struct node *node;
@@ -37,12 +38,17 @@ static void on_signal(void *arg)
 	loop_stop(daemon->loop);
 }
 
-/* The machine is ours: nobody else runs on it. */
-static void on_lock(void *arg)
+/* The machine is ours, as nobody else runs on it; or `why` it can't be. */
+static void on_lock(void *arg, const struct error *why)
 {
 	struct daemon *daemon = arg;
 	struct error *error = &daemon->error;
 
+	if (why) {
+		*error = *why;
+		loop_stop(daemon->loop);
+		return;
+	}
 	daemon->joined = identity_load(daemon->config.data, &daemon->identity, error);
 	if (!daemon->joined && (error->code != ERROR_NOT_FOUND || daemon->config.address_count)) {
 		if (error->code == ERROR_NOT_FOUND)
@@ -56,6 +62,7 @@ static void on_lock(void *arg)
 		loop_stop(daemon->loop);
 		return;
 	}
+	node_set_confinement(daemon->node, &daemon->confinement);
 	notify_send("READY=1\nSTATUS=serving");
 	log_info("ready", "bcd serves this machine", "version", BC_VERSION, "node",
 		 daemon->joined ? daemon->identity.node_id : NULL, NULL);
@@ -67,10 +74,11 @@ static int run_daemon(struct daemon *daemon)
 	int status = EXIT_DONE;
 
 	daemon->loop = loop_create();
+	loop_ignore_signals();
 	terminate = loop_signal_create(daemon->loop, SIGTERM, on_signal, daemon);
 	interrupt = loop_signal_create(daemon->loop, SIGINT, on_signal, daemon);
-	if (lock_wait(daemon->loop, daemon->config.data, on_lock, daemon, &daemon->lock,
-		      &daemon->error))
+	if (lock_wait(daemon->loop, daemon->config.data, daemon->config.run, on_lock, daemon,
+		      &daemon->lock, &daemon->error))
 		loop_run(daemon->loop);
 	if (daemon->error.code != ERROR_NONE)
 		status = verb_fail(&daemon->error, EXIT_FAILED);
@@ -94,9 +102,13 @@ static int run(const struct options *options)
 	if (level_name && !log_level_parse(level_name, &level))
 		assert(false); /* it is one of LEVELS */
 	log_set_level(level);
-	if (!verb_config(options, false, &daemon.config, &error))
-		return verb_fail(&error, EXIT_USAGE);
-	status = run_daemon(&daemon);
+	if (!verb_config(options, false, &daemon.config, &error) ||
+	    !config_check_node(&daemon.config, &error)) {
+		status = verb_fail(&error, EXIT_USAGE);
+	} else {
+		confine_process(&daemon.config, CONFINE_NODE, &daemon.confinement);
+		status = run_daemon(&daemon);
+	}
 	identity_deinit(&daemon.identity);
 	config_deinit(&daemon.config);
 	return status;
@@ -108,6 +120,8 @@ const struct verb NODE_VERB = {
 	.operands = "",
 	.options = options_table,
 	.more = "A second bcd on the machine waits until the first ends.\n"
+		"SIGTERM and SIGINT end it; SIGHUP, SIGUSR1, SIGUSR2 and SIGPIPE are ignored: a\n"
+		"changed configuration counts from the next start on.\n"
 		"Exit status: 0 asked to end, 1 failed, 2 usage, or no valid configuration.\n\n"
 		"Example:\n  bcd --config /etc/bcd/config.toml node\n",
 	.run = run,

@@ -7,10 +7,13 @@
 #include "cli/table.h"
 #include "cli/when.h"
 #include "node/identity.h"
+#include "node/lock.h"
+#include "sys/clock.h"
 #include "sys/loop.h"
 #include "sys/net.h"
 #include "text/tree.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -104,13 +107,13 @@ static void on_timeout(void *arg)
 	over(asking, false);
 }
 
-static bool ask(const char *path, int64_t timeout_s, json_t **ret_tree, struct error *error)
+static bool ask(const char *path, struct mono until, json_t **ret_tree, struct error *error)
 {
 	struct asking asking = {.loop = loop_create()};
 	struct loop_timer *timer = loop_timer_create(asking.loop, on_timeout, &asking);
 	bool ok;
 
-	loop_timer_start(timer, timeout_s * 1000);
+	loop_timer_start(timer, mono_until(clock_mono(), until));
 	net_connect_unix(asking.loop, path, on_connect, &asking);
 	while (!asking.over)
 		loop_run(asking.loop);
@@ -183,7 +186,47 @@ static void show_head(const json_t *status, size_t width, struct buf *out)
 			   text_of(status, "gpuSource"));
 }
 
-static void add_holders(struct table *table, const json_t *device)
+/* What bcd gave up; a bcd of before says nothing of it. */
+static void show_confinement(const json_t *status, struct buf *out)
+{
+	const json_t *confinement = json_object_get(status, "confinement"), *one;
+	const json_t *done = json_object_get(confinement, "done");
+	size_t i;
+
+	if (!confinement)
+		return;
+	buf_add_text(out, "confined  ");
+	json_array_foreach(done, i, one)
+		buf_printf(out, "%s%s", i ? ", " : "", json_string_value(one));
+	if (json_array_size(done) == 0)
+		buf_add_text(out, "nothing");
+	json_array_foreach(json_object_get(confinement, "missing"), i, one) buf_printf(
+		out, "%s%s (%s)", i ? ", " : "; not ", text_of(one, "what"), text_of(one, "why"));
+	buf_add_char(out, '\n');
+}
+
+/* What a released device waits for that nobody is known to hold; "" when others of its release are held. */
+static const char *release_waits(const json_t *status, const json_t *device)
+{
+	const json_t *release, *releases = json_object_get(status, "releases");
+	size_t i;
+
+	json_array_foreach(releases, i, release)
+	{
+		if (!str_equal(text_of(release, "allocation"), text_of(device, "allocation")))
+			continue;
+		if (json_array_size(json_object_get(release, "holders")) > 0)
+			return "";
+		return str_equal(text_of(release, "why"), "waits for the kubelet to settle") ||
+				       str_equal(text_of(release, "why"),
+						 "the kubelet is to be asked")
+			       ? "asking the kubelet"
+			       : text_of(release, "why");
+	}
+	return "";
+}
+
+static void add_holders(struct table *table, const json_t *status, const json_t *device)
 {
 	const json_t *held_by = json_object_get(device, "heldBy");
 	CLEANUP(buf) struct buf text = {0};
@@ -192,6 +235,8 @@ static void add_holders(struct table *table, const json_t *device)
 
 	json_array_foreach(held_by, i, name)
 		buf_printf(&text, "%s%s", i ? ", " : "", json_string_value(name));
+	if (text.length == 0 && str_equal(text_of(device, "state"), "releasing"))
+		buf_add_text(&text, release_waits(status, device));
 	table_cell(table, buf_text(&text));
 }
 
@@ -277,7 +322,7 @@ static void show_devices(const json_t *status, size_t width, bool wide, struct b
 		table_cell(&table, true_of(device, "healthy") ? "ok" : text_of(device, "cause"));
 		add_allocation(&table, status, device);
 		add_end(&table, status, device);
-		add_holders(&table, device);
+		add_holders(&table, status, device);
 		table_cell(&table, text_of(device, "visibleDevice"));
 	}
 	vec_deinit(&devices);
@@ -291,6 +336,7 @@ static void show_devices(const json_t *status, size_t width, bool wide, struct b
 static void show_trouble(const json_t *status, struct buf *out)
 {
 	const json_t *device, *devices = json_object_get(status, "devices");
+	char since[DURATION_TEXT_SIZE];
 	int64_t shown = -1;
 	size_t i;
 
@@ -301,8 +347,12 @@ static void show_trouble(const json_t *status, struct buf *out)
 		if (true_of(device, "healthy") || !*text_of(device, "next") || number == shown)
 			continue;
 		shown = number;
-		buf_printf(out, "GPU %-5lld %s. %s\n", (long long)number, text_of(device, "cause"),
-			   text_of(device, "next"));
+		buf_printf(out, "GPU %-5lld %s", (long long)number, text_of(device, "cause"));
+		if (number_of(device, "unhealthySince") > 0) {
+			age(since, status, number_of(device, "unhealthySince"));
+			buf_printf(out, ", for %s", since);
+		}
+		buf_printf(out, ". %s\n", text_of(device, "next"));
 	}
 }
 
@@ -334,7 +384,46 @@ static void show_resources(const json_t *status, struct buf *out)
 							      "[kubernetes] node_name");
 }
 
-/* Who is in the way, and when it is deleted. */
+static bool is_same_holder(const json_t *a, const json_t *b)
+{
+	return str_equal(text_of(a, "name"), text_of(b, "name")) &&
+	       str_equal(text_of(a, "uid"), text_of(b, "uid")) &&
+	       str_equal(text_of(a, "state"), text_of(b, "state"));
+}
+
+/* It is listed once for each device: how often from here on; 0 when it was listed before. */
+static size_t count_devices(const json_t *holders, size_t index)
+{
+	const json_t *holder = json_array_get(holders, index), *other;
+	size_t i, count = 0;
+
+	json_array_foreach(holders, i, other)
+	{
+		if (!is_same_holder(holder, other))
+			continue;
+		if (i < index)
+			return 0;
+		count++;
+	}
+	return count;
+}
+
+static void show_next(const json_t *status, const json_t *holder, struct buf *out)
+{
+	int64_t left_ms = number_of(holder, "deleteAt") - number_of(status, "now");
+	char left[DURATION_TEXT_SIZE];
+
+	if (!json_object_get(holder, "deleteAt"))
+		return;
+	if (left_ms <= 0) {
+		buf_add_text(out, "; tried until the API server takes it");
+		return;
+	}
+	duration_format_short(left, left_ms);
+	buf_printf(out, "; %s in %s", true_of(holder, "forced") ? "forced" : "asked to go", left);
+}
+
+/* Who is in the way, and what is done to its pod next. */
 static void show_holders(const json_t *status, const json_t *release, struct buf *out)
 {
 	const json_t *holder, *holders = json_object_get(release, "holders");
@@ -342,15 +431,16 @@ static void show_holders(const json_t *status, const json_t *release, struct buf
 
 	json_array_foreach(holders, i, holder)
 	{
-		int64_t left_ms = number_of(holder, "deleteAt") - number_of(status, "now");
-		char left[DURATION_TEXT_SIZE];
+		size_t devices = count_devices(holders, i);
 
-		buf_printf(out, "    held by %s%s%s", text_of(holder, "name"),
-			   *text_of(holder, "state") ? ": " : "", text_of(holder, "state"));
-		if (json_object_get(holder, "deleteAt")) {
-			duration_format_short(left, left_ms > 0 ? left_ms : 0);
-			buf_printf(out, "; deleted in %s", left);
-		}
+		if (devices == 0)
+			continue;
+		buf_printf(out, "    held by %s", text_of(holder, "name"));
+		if (devices > 1)
+			buf_printf(out, ", %zu devices", devices);
+		buf_printf(out, "%s%s", *text_of(holder, "state") ? ": " : "",
+			   text_of(holder, "state"));
+		show_next(status, holder, out);
 		buf_add_char(out, '\n');
 	}
 }
@@ -368,7 +458,7 @@ static void show_releases(const json_t *status, struct buf *out)
 	}
 	buf_printf(out, "releases  %lld pending", pending);
 	if (stuck > 0)
-		buf_printf(out, ", %lld stuck (KubernetesReleaseStuck)", stuck);
+		buf_printf(out, ", %lld stuck", stuck);
 	buf_add_char(out, '\n');
 	json_array_foreach(releases, i, release)
 	{
@@ -393,8 +483,9 @@ static void show_conditions(const json_t *status, bool wide, struct buf *out)
 		if (!wide && str_equal(text_of(condition, "type"), "HostUnsupported"))
 			continue;
 		age(since, status, number_of(condition, "since"));
-		buf_printf(out, "condition %s %s (%s): %s\n", text_of(condition, "type"), since,
-			   text_of(condition, "reason"), text_of(condition, "message"));
+		buf_printf(out, "condition %s %s: %s\n", text_of(condition, "type"), since,
+			   *text_of(condition, "message") ? text_of(condition, "message")
+							  : text_of(condition, "reason"));
 	}
 }
 
@@ -412,6 +503,7 @@ static void show(const json_t *status, bool wide)
 	struct buf out = {0};
 
 	show_head(status, width, &out);
+	show_confinement(status, &out);
 	show_devices(status, width, wide, &out);
 	show_trouble(status, &out);
 	show_resources(status, &out);
@@ -422,30 +514,75 @@ static void show(const json_t *status, bool wide)
 	fputs(text, stdout);
 }
 
+/* What to do about a bcd that doesn't answer: who can't read the identity may still start one. */
+static bool explain(const struct options *options, const struct config *config, struct error *error)
+{
+	CLEANUP(identity) struct identity identity = {0};
+	struct error why;
+
+	if (config->address_count == 0 || identity_load(config->data, &identity, &why) ||
+	    why.os == EACCES || why.os == EPERM)
+		return verb_start_hint(options, error);
+	if (why.code == ERROR_NOT_FOUND)
+		return error_hint(error, "This machine hasn't joined a control plane yet: bcd join "
+					 "--token-file FILE, then bcd node");
+	*error = why;
+	return error_wrap(error, "no bcd answers, and none can start");
+}
+
+/* The bcd that serves this machine, else one that waits to; within one time for both, so that whoever
+ * asks for a probe isn't kept longer than it was told. */
+static bool ask_either(const struct options *options, const struct config *config,
+		       json_t **ret_status, struct error *error)
+{
+	CLEANUP(free) char *path = identity_path(config->run, STATUS_SOCKET);
+	CLEANUP(free) char *waiting = identity_path(config->run, LOCK_SOCKET);
+	struct mono until =
+		mono_after(clock_mono(), options_number(options, "timeout", TIMEOUT_S) * 1000);
+	struct error ignored;
+
+	return ask(path, until, ret_status, error) ||
+	       (net_unix_is_socket(waiting) && mono_until(clock_mono(), until) > 0 &&
+		ask(waiting, until, ret_status, &ignored));
+}
+
+static void show_waiting(const json_t *status)
+{
+	char since[DURATION_TEXT_SIZE];
+
+	age(since, status, number_of(status, "since"));
+	printf("bcd %s   waits (%s) for %s: another bcd serves this machine; this one takes over "
+	       "when it ends\n",
+	       text_of(status, "bcd"), since, text_of(status, "waitingFor"));
+}
+
 static int run(const struct options *options)
 {
 	const char *output = options_text(options, "output");
 	CLEANUP(config) struct config config = {0};
 	CLEANUP(tree) json_t *status = NULL;
-	CLEANUP(free) char *path = NULL;
 	CLEANUP(buf) struct buf text = {0};
 	struct error error = {0};
+	bool waits;
 
 	if (!verb_config(options, true, &config, &error))
 		return verb_fail(&error, EXIT_USAGE);
-	path = identity_path(config.run, STATUS_SOCKET);
-	if (!ask(path, options_number(options, "timeout", TIMEOUT_S), &status, &error)) {
-		verb_start_hint(options, &error);
+	if (!ask_either(options, &config, &status, &error)) {
+		explain(options, &config, &error);
 		return verb_fail(&error, EXIT_UNREACHABLE);
 	}
+	waits = json_object_get(status, "waitingFor");
 	if (output && str_equal(output, "json")) {
 		tree_dump_pretty(&text, status);
 		fputs(buf_text(&text), stdout);
+	} else if (waits) {
+		show_waiting(status);
 	} else {
 		show(status, output && str_equal(output, "wide"));
 	}
-	return options_given(options, "check") && true_of(status, "degraded") ? EXIT_DEGRADED
-									      : EXIT_DONE;
+	return options_given(options, "check") && (waits || true_of(status, "degraded"))
+		       ? EXIT_DEGRADED
+		       : EXIT_DONE;
 }
 
 const struct verb STATUS_VERB = {
@@ -453,7 +590,8 @@ const struct verb STATUS_VERB = {
 	.summary = "what the bcd of this machine is doing; also its liveness probe",
 	.operands = "",
 	.options = options_table,
-	.more = "Exit status: 0 alive, 1 alive but something is wrong (only with --check), 2 "
+	.more = "A bcd that waits for another one of the machine to end is alive, too.\n"
+		"Exit status: 0 alive, 1 alive but something is wrong (only with --check), 2 "
 		"usage,\n"
 		"3 not reachable or not answering.\n\n"
 		"Example:\n  bcd status\n  bcd status -o json --check\n",

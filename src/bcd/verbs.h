@@ -22,8 +22,13 @@ struct verb {
 	int (*run)(const struct options *options);
 };
 
-extern const struct verb JOIN_VERB, NODE_VERB, STATUS_VERB, SIM_VERB;
+extern const struct verb JOIN_VERB, NODE_VERB, STATUS_VERB, SIM_VERB, COMPLETION_VERB;
 extern const struct verb NVML_VERB; /* for bcd itself: no help names it */
+
+/* Those of help, NULL-ended, and what stands beside a verb's own options; without a verb. (main.c) */
+extern const struct verb *const VERBS[];
+extern const struct option VERB_COMMON_OPTIONS[], VERB_TOP_OPTIONS[];
+const struct verb *verb_find(const char *name); /* of VERBS; NULL: none */
 
 /* The configuration: --config, else the state folder's (--state, BETTER_COMPUTE_STATE,
  * ./.better-compute if the caller owns it) when `with_state`, else /etc/bcd/config.toml. Without

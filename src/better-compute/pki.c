@@ -1,6 +1,7 @@
 #include "better-compute/verbs.h"
 #include "cli/output.h"
 #include "pki/rotation.h"
+#include "sys/durable.h"
 
 #define DEFAULT_HOME "/var/lib/better-compute"
 
@@ -97,7 +98,7 @@ static bool rotate(struct cli *cli, struct error *error)
 	bool force = options_given(cli->options, "force");
 	const char *path;
 
-	if (!folder_path(cli, &path, error))
+	if (!folder_path(cli, &path, error) || (step && !durable_check_ours(path, error)))
 		return false;
 	if (step && str_equal(step, "begin")) {
 		if (!pki_rotate_begin(path, force, cli->now, error))

@@ -1,6 +1,7 @@
 #include "better-compute/verbs.h"
 #include "cli/output.h"
 #include "pki/seal.h"
+#include "sys/durable.h"
 
 #define DEFAULT_FILE "/var/lib/better-compute/secret.key"
 
@@ -60,6 +61,8 @@ static bool init(struct cli *cli, struct error *error)
 
 static bool rotate(struct cli *cli, struct error *error)
 {
+	if (!durable_check_ours(key_file(cli), error))
+		return false;
 	if (!seal_file_rotate(key_file(cli), cli->now, error))
 		return hint_missing(cli, error);
 	output_note("give the same file to every replica; serve seals everything anew by itself");
@@ -68,6 +71,8 @@ static bool rotate(struct cli *cli, struct error *error)
 
 static bool drop_old(struct cli *cli, struct error *error)
 {
+	if (!durable_check_ours(key_file(cli), error))
+		return false;
 	return seal_file_drop_old(key_file(cli), error) ? show(cli, error)
 							: hint_missing(cli, error);
 }

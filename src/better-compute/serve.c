@@ -230,6 +230,7 @@ static bool run_serve(const struct cli *cli, const struct serve_options *options
 	struct loop_signal *term = NULL, *interrupt = NULL, *hangup = NULL;
 	bool done;
 
+	loop_ignore_signals(); /* SIGHUP until there is something to read again */
 	raise_descriptor_limit();
 	done = (!ready_file || durable_remove(ready_file, error)) &&
 	       serve_create(run.loop, options, &handlers, &run.serve, error);
@@ -347,7 +348,9 @@ const struct command SERVE_COMMANDS[] = {
 		.options = OPTIONS,
 		.more = "Plain HTTP is served on loopback only. SIGTERM finishes what is under "
 			"way, "
-			"tells nodes to come back, and ends. Any number of replicas may share one "
+			"tells nodes to come back, and ends; so does SIGINT, and a second one of "
+			"them ends it at once. SIGHUP reads the API's certificate again; SIGUSR1, "
+			"SIGUSR2 and SIGPIPE are ignored. Any number of replicas may share one "
 			"PostgreSQL database and one PKI folder's content.",
 		.example = "better-compute serve --init --home ./control-plane\n"
 			   "better-compute serve --home ./control-plane",

@@ -459,6 +459,14 @@ static bool begin(struct up *up, struct error *error)
 
 /* --- the verb --- */
 
+/* As whoever started it with nohup wants it. */
+static bool outlives_hangup(void)
+{
+	struct sigaction now;
+
+	return sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 static void up_init(struct up *up, struct cli *cli)
 {
 	static const int signals[SIGNAL_COUNT] = {SIGINT, SIGTERM, SIGHUP};
@@ -467,6 +475,7 @@ static void up_init(struct up *up, struct cli *cli)
 		   *listen = options_text(options, "listen");
 	const char *gpus = options_text(options, "gpus"),
 		   *kubelet = options_text(options, "kubelet");
+	bool outlives = outlives_hangup();
 
 	*up = (struct up){
 		.cli = cli,
@@ -481,9 +490,11 @@ static void up_init(struct up *up, struct cli *cli)
 				.ready_file = options_text(options, "ready-file"),
 			},
 	};
+	loop_ignore_signals();
 	up->poll = loop_timer_create(up->loop, on_poll_serve, up);
 	for (int i = 0; i < SIGNAL_COUNT; i++)
-		up->signals[i] = loop_signal_create(up->loop, signals[i], on_signal, up);
+		if (signals[i] != SIGHUP || !outlives)
+			up->signals[i] = loop_signal_create(up->loop, signals[i], on_signal, up);
 }
 
 static void up_deinit(struct up *up)

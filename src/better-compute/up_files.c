@@ -419,6 +419,8 @@ bool up_files_write_config(const struct up_files *files, const char *gateway, st
 	}
 	buf_add_text(&text, "\n[kubernetes]\n");
 	add_toml_text(&text, "node_name", host);
+	if (files->kubelet != UP_KUBELET_REAL) /* no cluster either */
+		add_toml_text(&text, "kubeconfig", "");
 	return durable_replace(files->config, text.data, text.length, 0600, error);
 }
 

@@ -153,6 +153,7 @@ static bool ask(struct api *api, const char *path, struct http_request *request,
 	request->url = buf_text(&url);
 	api->request_id[0] = '\0';
 	if (!http_request(api->http, request, answer, error)) {
+		context_not_reached(error);
 		add_reachability_hint(api, error);
 		add_scheme_hint(api, error);
 		return false;

@@ -65,17 +65,23 @@ static bool read_devices(const struct options *options, json_t *devices, struct 
 
 static void add_resources(const struct options *options, json_t *body)
 {
-	json_t *resources;
+	static const struct {
+		const char *option, *field;
+	} amounts[] = {
+		{"cpus", "vcpu"},
+		{"memory", "memoryGiB"},
+		{"hugepages-2mi", "hugepages2MiGiB"},
+		{"hugepages-1gi", "hugepages1GiGiB"},
+	};
+	json_t *resources = json_object();
 
-	if (!options_given(options, "cpus") && !options_given(options, "memory"))
-		return;
-	resources = json_object();
-	tree_set(body, "resources", resources);
-	if (options_given(options, "cpus"))
-		tree_set(resources, "vcpu", json_integer(options_number(options, "cpus", 0)));
-	if (options_given(options, "memory"))
-		tree_set(resources, "memoryGiB",
-			 json_integer(options_number(options, "memory", 0)));
+	for (size_t i = 0; i < ARRAY_SIZE(amounts); i++)
+		if (options_given(options, amounts[i].option))
+			tree_set(resources, amounts[i].field,
+				 json_integer(options_number(options, amounts[i].option, 0)));
+	if (json_object_size(resources) > 0)
+		tree_set(body, "resources", json_incref(resources));
+	json_decref(resources);
 }
 
 static bool add_start(struct cli *cli, json_t *body, struct error *error)

@@ -53,6 +53,10 @@ extern const char *const BOOKING_SAME[]; /* topologies of a gang (GANG-8) */
 		 1,      1 << 20, NULL},                                                             \
 		{"memory", 0,       OPTION_NUMBER, "GIB", "host memory in GiB (default: the share)", \
 		 1,        1 << 24, NULL},                                                           \
+		{"hugepages-2mi", 0,   OPTION_NUMBER, "GIB", "huge pages of 2Mi, in GiB", 1,         \
+		 1 << 20,         NULL},                                                             \
+		{"hugepages-1gi", 0,   OPTION_NUMBER, "GIB", "huge pages of 1Gi, in GiB", 1,         \
+		 1 << 20,         NULL},                                                             \
 		{"tenant", 0, OPTION_TEXT, "TENANT", "book for this tenant", 0, 0, NULL},            \
 	{                                                                                            \
 		"pool", 0, OPTION_TEXT, "POOL", "book in this pool", 0, 0, NULL                      \

@@ -3,7 +3,7 @@
 #include "cli/wait.h"
 #include "sys/clock.h"
 
-static bool all_given_back(const json_t *reservation)
+static bool all_released(const json_t *reservation)
 {
 	size_t index;
 	json_t *item;
@@ -27,7 +27,7 @@ bool booking_reached(const json_t *reservation, enum booking_goal goal)
 	case BOOKING_ACTIVE:
 		return str_equal(state, "active");
 	case BOOKING_RELEASED:
-		return view_terminal(state) && all_given_back(reservation);
+		return view_terminal(state) && all_released(reservation);
 	}
 	return false;
 }
@@ -45,12 +45,11 @@ static const char *step_of_release(struct arena *arena, const json_t *reservatio
 	const char *held = view_conditions(arena, json_object_get(reservation, "conditions"));
 
 	if (booking_reached(reservation, BOOKING_RELEASED))
-		return "given back";
+		return "released";
 	if (view_has_condition(reservation, "DevicesHeld"))
-		return arena_printf(arena, "%s, %s; bcd status there names the pods", state,
+		return arena_printf(arena, "releasing: %s",
 				    held + (str_starts(held, HELD) ? strlen(HELD) : 0));
-	return view_terminal(state) ? arena_printf(arena, "%s, waiting for the node", state)
-				    : state;
+	return view_terminal(state) ? "releasing" : state;
 }
 
 static const char *step_of_booking(struct arena *arena, const json_t *reservation,

@@ -4,10 +4,14 @@
 #include "cli/output.h"
 #include "cli/view.h"
 
-static const struct table_column COLUMNS[] = {
-	{"POOL", 0},           {"DEVICES", 0},          {"TOTAL", TABLE_RIGHT},
-	{"FREE", TABLE_RIGHT}, {"BOOKED", TABLE_RIGHT}, {"UNHEALTHY", TABLE_RIGHT},
-	{"NODES", TABLE_RIGHT}};
+static const struct table_column COLUMNS[] = {{"POOL", 0},
+					      {"DEVICES", 0},
+					      {"TOTAL", TABLE_RIGHT},
+					      {"FREE", TABLE_RIGHT},
+					      {"BOOKED", TABLE_RIGHT},
+					      {"UNHEALTHY", TABLE_RIGHT},
+					      {"NODES", TABLE_RIGHT},
+					      {"CLOSED", TABLE_RIGHT | TABLE_SPARSE}};
 
 static void print_items(struct cli *cli, const json_t *items)
 {
@@ -26,6 +30,12 @@ static void print_items(struct cli *cli, const json_t *items)
 			    profile ? profile : "");
 		for (size_t i = 0; i < ARRAY_SIZE(NUMBERS); i++)
 			table_cellf(&table, "%lld", (long long)view_number(item, NUMBERS[i]));
+		/* Of nodes that take no work now: with them the numbers add up. */
+		table_cell(&table,
+			   view_number(item, "unavailable") > 0
+				   ? arena_printf(&cli->arena, "%lld",
+						  (long long)view_number(item, "unavailable"))
+				   : NULL);
 	}
 	output_table(cli, &table);
 }

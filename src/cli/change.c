@@ -5,7 +5,7 @@
 #include "cli/output.h"
 #include "cli/view.h"
 
-#define MAX_VALUE 60 /* characters of a value in "name: old → new" */
+#define VALUE_MIN 16 /* characters of a value in "name: old → new", however narrow the terminal */
 
 static bool given(const struct cli *cli, unsigned flag, const char *name)
 {
@@ -23,7 +23,17 @@ void cli_would_change(struct cli *cli)
 		cli->exit_status = CLI_EXIT_CHANGES;
 }
 
-static const char *value_text(struct cli *cli, const json_t *value)
+/* Characters that each of two values may have behind a name; a pipe is given all of them. */
+static size_t room_beside(const char *field)
+{
+	size_t width = output_width(), taken = table_text_width(field) + strlen("  :  ->  ");
+
+	if (width == 0)
+		return SIZE_MAX;
+	return width > taken + 2 * VALUE_MIN ? (width - taken) / 2 : VALUE_MIN;
+}
+
+static const char *value_text(struct cli *cli, const json_t *value, size_t room)
 {
 	CLEANUP(free) char *text = NULL;
 	CLEANUP(buf) struct buf cut = {0};
@@ -33,7 +43,7 @@ static const char *value_text(struct cli *cli, const json_t *value)
 	text = json_is_string(value) ? mem_strdup(json_string_value(value))
 				     : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
 	table_sanitize(text);
-	table_add_cut(&cut, text, MAX_VALUE);
+	table_add_cut(&cut, text, room);
 	return arena_strdup(&cli->arena, buf_text(&cut));
 }
 
@@ -94,21 +104,25 @@ static void print_changes(struct cli *cli, const json_t *changes)
 	json_t *change;
 
 	json_array_foreach(changes, index, change)
-		output_line("  %s: %s → %s", view_text(change, "field"),
-			    value_text(cli, json_object_get(change, "from")),
-			    value_text(cli, json_object_get(change, "to")));
+	{
+		const char *field = view_text(change, "field");
+		size_t room = room_beside(field);
+
+		output_line("  %s: %s → %s", field,
+			    value_text(cli, json_object_get(change, "from"), room),
+			    value_text(cli, json_object_get(change, "to"), room));
+	}
 	if (json_array_size(changes) == 0)
 		puts("  nothing would change");
 }
 
-/* The API itself tries a change of what is there: it knows what would be refused. */
-static bool try(struct cli *cli, const char *method, const char *path, const json_t *body,
-		struct error *error)
+bool cli_try(struct cli *cli, const char *method, const char *path, const json_t *body,
+	     struct error *error)
 {
 	CLEANUP(tree) json_t *answer = NULL;
 	bool is_there = strchr(path + strlen("/v1/"), '/') != NULL;
 
-	return !is_there || str_equal(method, "DELETE") ||
+	return !is_there ||
 	       api_call(cli->api, method, arena_printf(&cli->arena, "%s?dryRun=true", path), body,
 			&answer, error);
 }
@@ -127,7 +141,7 @@ static bool dry_run(struct cli *cli, const char *method, const char *path, const
 		tree_set(answer, "body", json_deep_copy(body));
 	tree_set(answer, "changes", changes);
 	if ((patch && !api_call(cli->api, "GET", path, NULL, &object, error)) ||
-	    !try(cli, method, path, body, error))
+	    !cli_try(cli, method, path, body, error))
 		return false;
 	if (patch)
 		differences(changes, "", object, body);

@@ -125,6 +125,10 @@ bool cli_check_out(struct cli *cli, struct error *error)
 
 	if (!path)
 		return true;
+	if (str_equal(path, "-")) {
+		error_set(error, ERROR_INVALID_INPUT, "--out '-' would be a file of that name");
+		return error_hint(error, "Name a file: --out FILE.");
+	}
 	if (!durable_check_writable(path, error))
 		return error_hint(error, "Name another file: --out FILE. Nothing was changed.");
 	return options_given(cli->options, "force") || durable_absent(path) || exists(path, error);

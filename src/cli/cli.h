@@ -41,6 +41,9 @@ struct cli {
  * (borrowed, may be NULL). (change.c) */
 MUST_CHECK bool cli_change(struct cli *cli, const char *method, const char *path, json_t *body,
 			   json_t **ret_answer, struct error *error);
+/* The API itself tries a change of what is there: it knows what would be refused. (change.c) */
+MUST_CHECK bool cli_try(struct cli *cli, const char *method, const char *path, const json_t *body,
+			struct error *error);
 bool cli_is_dry(const struct cli *cli);
 /* A dry run found something to change: exit status 6 with --exit-code. */
 void cli_would_change(struct cli *cli);

@@ -109,6 +109,21 @@ static const struct command *find_row(const struct command_set *set, const char 
 	return NULL;
 }
 
+bool command_stands_alone(const struct command_set *set, const char *noun)
+{
+	return find_row(set, noun, NULL) != NULL;
+}
+
+bool command_is_noun(const struct command_set *set, const char *noun)
+{
+	for (size_t i = 0; i < set->table_count; i++) {
+		for (const struct command *row = set->tables[i]; row->noun; row++)
+			if (str_equal(row->noun, noun))
+				return true;
+	}
+	return false;
+}
+
 /* Names the nearest noun, or the nearest verb when the noun is right. */
 static bool not_found(const struct command_set *set, const char *noun, const char *verb,
 		      struct error *error)
@@ -278,6 +293,13 @@ static bool wants_help(int argc, char **argv)
 	return wanted;
 }
 
+/* `kubernetes --help`: of a noun that means nothing alone. */
+static bool asks_about_noun(const struct command_set *set, int argc, char **argv)
+{
+	return argc == 2 && (str_equal(argv[1], "-h") || str_equal(argv[1], "--help")) &&
+	       !command_stands_alone(set, argv[0]) && command_is_noun(set, argv[0]);
+}
+
 int command_main(const struct command_set *set, int argc, char **argv)
 {
 	struct cli cli = {.set = set, .now = clock_wall()};
@@ -294,6 +316,14 @@ int command_main(const struct command_set *set, int argc, char **argv)
 	}
 	if (str_equal(argv[0], "--version")) {
 		puts("better-compute " BC_VERSION);
+		return finish(&cli, true, &error);
+	}
+	if (str_equal(argv[0], "--man")) {
+		help_print_man(set);
+		return finish(&cli, true, &error);
+	}
+	if (asks_about_noun(set, argc, argv)) {
+		help_print_noun(set, argv[0]);
 		return finish(&cli, true, &error);
 	}
 	if (!read_arguments(&cli, argc, argv, &options, &words, &error))

@@ -72,6 +72,10 @@ struct command_set {
 
 int command_main(const struct command_set *set, int argc, char **argv);
 
+/* Does it have verbs, or a row of its own? And does it mean something without a verb? */
+bool command_is_noun(const struct command_set *set, const char *noun);
+bool command_stands_alone(const struct command_set *set, const char *noun);
+
 /* The row that argv (without the program's name; one word at least) begins with; *ret_words: how many words it took.
  * INVALID_INPUT with the nearest command otherwise. */
 MUST_CHECK bool command_find(const struct command_set *set, int argc, char *const *argv,

@@ -12,6 +12,7 @@ extern const struct command CAPACITY_COMMANDS[];    /* capacity.c */
 extern const struct command NODE_COMMANDS[];        /* nodes.c */
 extern const struct command POOL_COMMANDS[];        /* pools.c */
 extern const struct command JOIN_TOKEN_COMMANDS[];  /* join_tokens.c */
+extern const struct command KUBERNETES_COMMANDS[];  /* kubernetes.c */
 extern const struct command SITE_COMMANDS[];        /* sites.c */
 extern const struct command TENANT_COMMANDS[];      /* tenants.c */
 extern const struct command KEY_COMMANDS[];         /* keys.c, whoami too */

@@ -21,6 +21,13 @@ static json_t *as_json(const struct context *context, bool origin)
 	return root;
 }
 
+static const char *named_by(const struct context *context)
+{
+	const struct context_value *state = &context->values[CONTEXT_STATE];
+
+	return state->text ? state->origin : context->values[CONTEXT_API].origin;
+}
+
 static bool show(struct cli *cli, struct error *error)
 {
 	static const struct table_column COLUMNS[] = {
@@ -43,6 +50,10 @@ static bool show(struct cli *cli, struct error *error)
 			table_cell(&table, value->origin);
 	}
 	output_table(cli, &table);
+	if (context.config_ignored)
+		output_note("nothing of '%s' is used: %s names the control plane, and the file is "
+			    "about another one",
+			    context.config_ignored, named_by(&context));
 	return true;
 }
 

@@ -18,6 +18,10 @@ static const struct {
 	[CONTEXT_CA_FILE] = {"ca_file", "--ca-file", "BETTER_COMPUTE_CA_FILE", NULL},
 	[CONTEXT_TENANT] = {"tenant", NULL, "BETTER_COMPUTE_TENANT", "tenant"},
 	[CONTEXT_POOL] = {"pool", NULL, "BETTER_COMPUTE_POOL", "pool"},
+	[CONTEXT_SERVING_CA_PIN] = {"serving_ca_pin", NULL, "BCD_SERVING_CA_PIN", NULL},
+	[CONTEXT_JOIN_SIGNING_PIN] = {"join_signing_pin", NULL, "BCD_JOIN_SIGNING_PIN", NULL},
+	[CONTEXT_JOIN_ENCRYPTION_PIN] = {"join_encryption_pin", NULL, "BCD_JOIN_ENCRYPTION_PIN",
+					 NULL},
 };
 
 const char *context_field_name(enum context_field field)
@@ -35,6 +39,13 @@ static void set(struct context *context, enum context_field field, const char *t
 static bool is_set(const struct context *context, enum context_field field)
 {
 	return context->values[field].text != NULL;
+}
+
+bool context_is_from_environment(const struct context *context, enum context_field field)
+{
+	const char *origin = context->values[field].origin;
+
+	return origin && str_equal(origin, FIELDS[field].variable);
 }
 
 static const char *copy(struct arena *arena, const char *text)
@@ -96,22 +107,32 @@ static bool take_state(struct arena *arena, struct context *context, struct erro
 	return true;
 }
 
+/* NULL: nobody's. */
+static const char *config_path(struct arena *arena)
+{
+	const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+
+	if (!(base && base[0]) && !(home && home[0]))
+		return NULL;
+	return base && base[0] ? arena_printf(arena, "%s/" CONTEXT_CONFIG, base)
+			       : arena_printf(arena, "%s/.config/" CONTEXT_CONFIG, home);
+}
+
 /* ~/.config/better-compute/config.toml; absent is fine. */
 static bool take_config(struct arena *arena, struct context *context, struct error *error)
 {
-	const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME"), *path;
+	const char *path = config_path(arena);
 	CLEANUP(buf) struct buf content = {0};
 	CLEANUP(tree) json_t *root = NULL;
 
-	if (!(base && base[0]) && !(home && home[0]))
+	if (!path)
 		return true;
-	path = base && base[0] ? arena_printf(arena, "%s/" CONTEXT_CONFIG, base)
-			       : arena_printf(arena, "%s/.config/" CONTEXT_CONFIG, home);
 	if (!durable_read(path, CONTEXT_MAX_SIZE, &content, error))
 		return error->code == ERROR_NOT_FOUND;
 	if (!toml_parse(buf_text(&content), content.length, CONTEXT_MAX_SIZE, path, &root, error) ||
 	    !tree_check_keys(root, "",
-			     TREE_KEYS("state", "api", "key_file", "ca_file", "tenant", "pool"),
+			     TREE_KEYS("state", "api", "key_file", "ca_file", "tenant", "pool",
+				       "serving_ca_pin", "join_signing_pin", "join_encryption_pin"),
 			     error)) {
 		error->code = ERROR_INVALID_CONFIG;
 		return error_wrap(error, "read '%s'", path);
@@ -141,8 +162,8 @@ static void take_environment(struct context *context)
 		take_variable(context, CONTEXT_KEY_FILE);
 		take_variable(context, CONTEXT_CA_FILE);
 	}
-	take_variable(context, CONTEXT_TENANT);
-	take_variable(context, CONTEXT_POOL);
+	for (int i = CONTEXT_TENANT; i < CONTEXT_FIELD_COUNT; i++)
+		take_variable(context, (enum context_field)i);
 }
 
 /* `reservations --state active` names no folder: the filter was meant. */
@@ -176,9 +197,12 @@ bool context_inspect(const struct options *options, struct arena *arena,
 	take_environment(&context);
 	if (!is_set(&context, CONTEXT_STATE) && !is_set(&context, CONTEXT_API) && own_state_here())
 		set(&context, CONTEXT_STATE, CONTEXT_STATE_DEFAULT, "this folder");
-	if (!is_set(&context, CONTEXT_STATE) && !is_set(&context, CONTEXT_API) &&
-	    !take_config(arena, &context, error))
+	if (is_set(&context, CONTEXT_STATE) || is_set(&context, CONTEXT_API)) {
+		const char *path = config_path(arena);
+		context.config_ignored = path && !durable_absent(path) ? path : NULL;
+	} else if (!take_config(arena, &context, error)) {
 		return false;
+	}
 	if (is_set(&context, CONTEXT_STATE) && !take_state(arena, &context, error))
 		return filter_meant(options, context.values[CONTEXT_STATE].text, error);
 	*ret_context = context;
@@ -192,8 +216,12 @@ static bool load_key(struct arena *arena, struct context *context, struct error 
 
 	if (!context->key && path) {
 		CLEANUP(buf) struct buf content = {0};
-		if (!durable_read_own(path, KEY_MAX_SIZE, &content, error))
+		if (!durable_read_own(path, KEY_MAX_SIZE, &content, error)) {
+			/* Without a key nobody is let in: as when it can't be read. */
+			if (error->code == ERROR_NOT_FOUND)
+				error->code = ERROR_UNAUTHENTICATED;
 			return error_wrap(error, "read the API key");
+		}
 		while (content.length && strchr("\r\n ", content.data[content.length - 1]))
 			content.length--;
 		context->key = arena_strndup(arena, (const char *)content.data, content.length);
@@ -206,6 +234,12 @@ static bool load_key(struct arena *arena, struct context *context, struct error 
 	return true;
 }
 
+void context_not_reached(struct error *error)
+{
+	if (error->code == ERROR_FORBIDDEN)
+		error->code = ERROR_UNAVAILABLE;
+}
+
 bool context_load(const struct options *options, struct arena *arena, struct context *ret_context,
 		  struct error *error)
 {
@@ -214,7 +248,7 @@ bool context_load(const struct options *options, struct arena *arena, struct con
 	if (!context_inspect(options, arena, &context, error))
 		return false;
 	if (!is_set(&context, CONTEXT_API)) {
-		error_set(error, ERROR_NOT_FOUND, "no control plane is named here");
+		error_set(error, ERROR_INVALID_CONFIG, "no control plane is named here");
 		return error_hint(error,
 				  "Start one with: better-compute up. Or name one by --state "
 				  "DIR, or by BETTER_COMPUTE_API and BETTER_COMPUTE_KEY_FILE.");

@@ -24,6 +24,9 @@ enum context_field {
 	CONTEXT_CA_FILE,
 	CONTEXT_TENANT,
 	CONTEXT_POOL,
+	CONTEXT_SERVING_CA_PIN,
+	CONTEXT_JOIN_SIGNING_PIN,
+	CONTEXT_JOIN_ENCRYPTION_PIN,
 	CONTEXT_FIELD_COUNT,
 };
 
@@ -34,13 +37,21 @@ struct context_value {
 
 struct context {
 	struct context_value values[CONTEXT_FIELD_COUNT];
-	const char *key; /* secret; NULL when there is none */
+	const char *key;            /* secret; NULL when there is none */
+	const char *config_ignored; /* config.toml, where another place names the control plane */
 };
+
+/* Did the environment say it, not a file? */
+bool context_is_from_environment(const struct context *context, enum context_field field);
 
 /* The field's name in config.toml, such as "key_file". */
 const char *context_field_name(enum context_field field);
 
-/* Strings live in the arena. NOT_FOUND with a hint when nothing says where the API is. */
+/* An exchange that failed before there was an answer: whose certificate isn't trusted, or who sends
+ * elsewhere, isn't the control plane, and has refused nobody anything. */
+void context_not_reached(struct error *error);
+
+/* Strings live in the arena. INVALID_CONFIG with a hint when nothing says where the API is. */
 MUST_CHECK bool context_load(const struct options *options, struct arena *arena,
 			     struct context *ret_context, struct error *error);
 

@@ -88,7 +88,7 @@ void help_daily(struct buf *out, const struct command_set *set)
 	buf_printf(out, "%s\n", HELP_ABOUT);
 	summaries(out, set, COMMAND_DAILY);
 	buf_add_text(out, "\nAll commands: better-compute help. One: better-compute help pools "
-			  "create.\n");
+			  "create. The manual page: better-compute --man.\n");
 }
 
 void help_all(struct buf *out, const struct command_set *set)
@@ -157,6 +157,23 @@ static void help_noun(struct buf *out, const struct command_set *set, const char
 	}
 }
 
+void help_print_man(const struct command_set *set)
+{
+	CLEANUP(buf) struct buf text = {0};
+
+	help_man(&text, set);
+	output_text(&text);
+}
+
+void help_print_noun(const struct command_set *set, const char *noun)
+{
+	CLEANUP(buf) struct buf text = {0};
+
+	help_noun(&text, set, noun);
+	buf_printf(&text, "\nOne: better-compute help %s VERB.\n", noun);
+	output_text(&text);
+}
+
 void help_print_command(const struct command_set *set, const struct command *command, bool verb)
 {
 	CLEANUP(buf) struct buf text = {0};
@@ -186,19 +203,22 @@ static bool run_help(struct cli *cli, struct error *error)
 	const struct command *command;
 	int words;
 
+	if (cli->options->operand_count == 1 &&
+	    command_is_noun(cli->set, cli->options->operands[0]) &&
+	    !command_stands_alone(cli->set, cli->options->operands[0])) {
+		help_print_noun(cli->set, cli->options->operands[0]);
+		return true;
+	}
 	if (cli->options->operand_count > 0) {
 		if (!command_find(cli->set, (int)cli->options->operand_count,
 				  (char *const *)cli->options->operands, &command, &words, error))
 			return false;
 		if (words < (int)cli->options->operand_count)
 			return no_such_command(cli->options->operands, command, error);
-		if (words == 1 && command->verb) {
-			help_noun(&text, cli->set, command->noun);
-			buf_printf(&text, "\nOne: better-compute help %s VERB.\n", command->noun);
-			output_text(&text);
-		} else {
+		if (words == 1 && command->verb)
+			help_print_noun(cli->set, command->noun);
+		else
 			help_print_command(cli->set, command, true);
-		}
 		return true;
 	}
 	if (format && str_equal(format, "man"))

@@ -21,6 +21,10 @@ void help_print_daily(const struct command_set *set); /* what people use, for no
 /* Without a `verb` typed: what the noun alone means, and its other verbs. */
 void help_print_command(const struct command_set *set, const struct command *command, bool verb);
 
+void help_print_man(const struct command_set *set); /* better-compute(1) */
+
+void help_print_noun(const struct command_set *set, const char *noun); /* its verbs */
+
 void help_daily(struct buf *out, const struct command_set *set);
 void help_all(struct buf *out, const struct command_set *set);
 void help_command(struct buf *out, const struct command *command);

@@ -1,11 +1,7 @@
+#include "cli/join_tokens.h"
 #include "cli/commands.h"
 #include "cli/secret.h"
 #include "cli/verb.h"
-
-/* JOIN-36: a token lives one minute to one day. */
-#define TTL_MIN_MS (INT64_C(60) * 1000)
-#define TTL_MAX_MS (INT64_C(24) * 3600 * 1000)
-#define USES_MAX   10000
 
 static bool create(struct cli *cli, struct error *error)
 {
@@ -26,10 +22,10 @@ static const struct option LIST_OPTIONS[] = {
 
 static const struct option CREATE_OPTIONS[] = {
 	{"pool", 0, OPTION_TEXT, "POOL", "the pool that machines join", 0, 0, NULL},
-	{"ttl", 0, OPTION_DURATION, "D", "how long it is good, 1m to 24h (default 24h)", TTL_MIN_MS,
-	 TTL_MAX_MS, NULL},
-	{"max-uses", 0, OPTION_NUMBER, "N", "how many machines may use it (default 1)", 1, USES_MAX,
-	 NULL},
+	{"ttl", 0, OPTION_DURATION, "D", "how long it is good, 1m to 24h (default 24h)",
+	 JOIN_TOKEN_TTL_MIN_MS, JOIN_TOKEN_TTL_MAX_MS, NULL},
+	{"max-uses", 0, OPTION_NUMBER, "N", "how many machines may use it (default 1)", 1,
+	 JOIN_TOKEN_USES_MAX, NULL},
 	{"hosted", 0, OPTION_FLAG, NULL, "the cluster's admin runs bcd: tenant-controlled nodes", 0,
 	 0, NULL},
 	SECRET_OUT_OPTIONS("token"),

@@ -30,7 +30,7 @@ static bool rotate(struct cli *cli, struct error *error)
 		return false;
 	if (overlap)
 		tree_set(body, "overlap", tree_string(overlap));
-	if (!verb_confirm(cli,
+	if (!verb_confirm(cli, id, "rotate", body,
 			  overlap ? arena_printf(&cli->arena,
 						 "rotating %s makes a new secret; the old one ends "
 						 "in %s",
@@ -50,7 +50,7 @@ static bool revoke(struct cli *cli, struct error *error)
 	const char *id;
 
 	return verb_id(cli, &id, error) &&
-	       verb_confirm(cli,
+	       verb_confirm(cli, id, "revoke", NULL,
 			    arena_printf(&cli->arena, "revoking %s locks out whoever uses it", id),
 			    error) &&
 	       verb_act(cli, id, "revoke", NULL, error);

@@ -158,13 +158,16 @@ static bool retire(struct cli *cli, struct error *error)
 		id, booked_devices(node));
 	if (lost)
 		tree_set(body, "lost", json_true());
-	if (!verb_confirm(cli, question, error))
-		return false;
-	if (act(cli, id, "retire", body, error))
+	if (verb_confirm(cli, id, "retire", body, question, error) &&
+	    act(cli, id, "retire", body, error))
 		return true;
-	if (error->code == ERROR_INVALID_STATE && !lost) /* the API's own speaks of a body */
-		error_hint(error, "Release what is booked there first, or say --lost when the "
-				  "machine is gone and will not answer again.");
+	/* The API's own hint speaks of a body. */
+	if (error->code == ERROR_INVALID_STATE && error->hint[0] && !lost)
+		error_hint(error,
+			   "Release what is booked there first, or say --lost when the machine is "
+			   "gone and will not answer again. What keeps a release that doesn't end: "
+			   "better-compute nodes show %s",
+			   id);
 	return false;
 }
 

@@ -109,10 +109,8 @@ static const char *joined(struct arena *arena, const char *first, const char *se
 static void node_row(struct noun_view *view, const json_t *item)
 {
 	struct arena *arena = &view->cli->arena;
-	const char *seen = view_relative(arena, item, "lastSeenAt", view->cli->now);
 	const char *note = view_conditions(arena, json_object_get(item, "conditions"));
 	const char *sick = view_sick_gpus(arena, item);
-	bool connected = json_is_true(json_object_get(item, "connected"));
 
 	table_cell(view->table, view_text(item, "id"));
 	table_cell(view->table, view_text(item, "hostname"));
@@ -120,9 +118,7 @@ static void node_row(struct noun_view *view, const json_t *item)
 	table_cell(view->table, pool_name(view, item));
 	table_cell(view->table, view_gpus(arena, item));
 	table_cellf(view->table, "%zu", booked_devices(item));
-	table_cell(view->table, connected ? "connected"
-				: seen    ? arena_printf(arena, "seen %s", seen)
-					  : "never seen");
+	table_cell(view->table, view_contact(arena, item, view->cli->now));
 	table_cell(view->table, view_text(item, "kubernetesNodeName"));
 	table_cell(view->table, view_text(item, "trust"));
 	table_cell(view->table, view_text(item, "bcdVersion"));
@@ -154,7 +150,7 @@ static void reservation_row(struct noun_view *view, const json_t *item)
 	if (!note && state && (str_equal(state, "pending") || str_equal(state, "denied")))
 		note = view_reasons(arena, json_object_get(item, "reasons"), devices);
 	table_cell(view->table, view_text(item, "id"));
-	table_cell(view->table, state);
+	table_cell(view->table, view_state(item));
 	table_cell(view->table, pool_name(view, item));
 	table_cell(view->table, view_booking(arena, item));
 	table_cell(view->table, view_nodes(arena, item));

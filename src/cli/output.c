@@ -1,5 +1,6 @@
 #include "cli/output.h"
 #include "cli/page.h"
+#include "text/yaml.h"
 
 #include <stdarg.h>
 #include <sys/ioctl.h>
@@ -63,100 +64,6 @@ void output_table(const struct cli *cli, const struct table *table)
 	output_text(&text);
 }
 
-/* A string that YAML readers of all versions take as that string without quotes. */
-static bool plain_in_yaml(const char *text)
-{
-	static const char *const WORDS[] = {"true", "false", "yes", "no", "on",
-					    "off",  "null",  "y",   "n",  ".nan"};
-
-	if (!((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z')))
-		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(WORDS); i++) {
-		if (strcasecmp(text, WORDS[i]) == 0)
-			return false;
-	}
-	for (const char *at = text; *at; at++) {
-		bool word = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') ||
-			    (*at >= '0' && *at <= '9') || strchr("_-./", *at);
-		if (!word)
-			return false;
-	}
-	return true;
-}
-
-static void yaml_scalar(struct buf *out, const json_t *value)
-{
-	CLEANUP(free) char *text = NULL;
-
-	if (json_is_string(value) && plain_in_yaml(json_string_value(value))) {
-		buf_add_text(out, json_string_value(value));
-		return;
-	}
-	text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT); /* "{}" and "[]" too */
-	buf_add_text(out, text ? text : "null");
-}
-
-static bool is_block(const json_t *value)
-{
-	return json_object_size(value) > 0 || json_array_size(value) > 0;
-}
-
-static void yaml_value(struct buf *out, const json_t *value, int indent);
-
-static void yaml_object(struct buf *out, const json_t *value, int indent)
-{
-	const char *key;
-	json_t *item;
-	bool first = true;
-
-	json_object_foreach((json_t *)value, key, item)
-	{
-		CLEANUP(tree) json_t *name = json_string(key);
-		if (!first)
-			buf_printf(out, "%*s", indent, "");
-		first = false;
-		yaml_scalar(out, name);
-		buf_add_char(out, ':');
-		if (is_block(item))
-			buf_printf(out, "\n%*s", indent + 2, "");
-		else
-			buf_add_char(out, ' ');
-		yaml_value(out, item, indent + 2);
-	}
-}
-
-static void yaml_array(struct buf *out, const json_t *value, int indent)
-{
-	size_t index;
-	json_t *item;
-
-	json_array_foreach(value, index, item)
-	{
-		if (index)
-			buf_printf(out, "%*s", indent, "");
-		buf_add_text(out, "- ");
-		yaml_value(out, item, indent + 2);
-	}
-}
-
-/* The cursor stands where the value begins; nested blocks are indented by `indent`. */
-static void yaml_value(struct buf *out, const json_t *value, int indent)
-{
-	if (json_object_size(value) > 0) {
-		yaml_object(out, value, indent);
-	} else if (json_array_size(value) > 0) {
-		yaml_array(out, value, indent);
-	} else {
-		yaml_scalar(out, value);
-		buf_add_char(out, '\n');
-	}
-}
-
-void output_yaml(struct buf *out, const json_t *value)
-{
-	yaml_value(out, value, 0);
-}
-
 void output_json(struct buf *out, const json_t *value)
 {
 	CLEANUP(free) char *text = json_dumps(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
@@ -176,7 +83,7 @@ static void print_yaml(const json_t *value)
 {
 	CLEANUP(buf) struct buf text = {0};
 
-	output_yaml(&text, value);
+	yaml_dump(&text, value);
 	output_text(&text);
 }
 
@@ -256,14 +163,12 @@ void output_error(const struct cli *cli, const struct error *error, const char *
 			request_id[0] ? ", request " : "", request_id);
 }
 
-bool output_confirm(const struct cli *cli, const char *question, struct error *error)
+bool output_confirm(const char *question, struct error *error)
 {
 	CLEANUP(free) char *shown = mem_strdup(question);
 	char answer[16] = "";
 
 	table_sanitize(shown);
-	if (options_given(cli->options, "yes"))
-		return true;
 	if (!isatty(STDIN_FILENO)) {
 		error_set(error, ERROR_INVALID_INPUT, "%s", question);
 		return error_hint(error, "Nobody is here to ask: add --yes to do it.");

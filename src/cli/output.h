@@ -25,14 +25,11 @@ bool output_raw_list(const struct cli *cli, json_t *items);
 /* Indented JSON and a newline; "null" for NULL. Pure. */
 void output_json(struct buf *out, const json_t *value);
 
-/* JSON as YAML: block style, strings quoted unless they are plainly words. Pure. */
-void output_yaml(struct buf *out, const json_t *value);
-
 /* A remark for the person, on stderr: "note: ...", in lines that fit the terminal. */
 void output_note(const char *format, ...) PRINTF(1, 2);
 
 /* At most three lines on stderr: what failed, why, what to do; -v adds code and request id. */
 void output_error(const struct cli *cli, const struct error *error, const char *request_id);
 
-/* Asks on the terminal; true with --yes. Without a terminal: INVALID_INPUT that names --yes. */
-MUST_CHECK bool output_confirm(const struct cli *cli, const char *question, struct error *error);
+/* Asks on the terminal. Without one: INVALID_INPUT that names --yes. */
+MUST_CHECK bool output_confirm(const char *question, struct error *error);

@@ -26,8 +26,19 @@ static void add_conditions(struct cli *cli, struct page *page, const json_t *con
 		const char *reason = view_text(item, "reason");
 		const char *since = view_relative(&cli->arena, item, "since", cli->now);
 		const char *text = message && message[0] ? message : reason;
-		page_linef(page, type ? type : "?", "%s%s%s", text ? text : "true",
-			   since ? ", since " : "", since ? since : "");
+		bool sentence = text && str_ends(text, ".");
+
+		/* All is as this machine's owner wants it. */
+		if (cli->output != CLI_WIDE && type && str_equal(type, "HostUnsupported"))
+			continue;
+		page_linef(page, type ? type : "?", "%s%s%s%s", text ? text : "true",
+			   !since     ? ""
+			   : sentence ? " (Since "
+				      : " (since ",
+			   since ? since : "",
+			   !since     ? ""
+			   : sentence ? ".)"
+				      : ")");
 	}
 }
 
@@ -52,7 +63,9 @@ static void add_name(struct cli *cli, struct page *page, enum noun_kind kind, co
 const char *page_pods_ask(struct arena *arena, const json_t *reservation)
 {
 	const json_t *resources = json_object_get(reservation, "resources");
-	int64_t cpus = view_number(resources, "vcpu"), memory = view_number(resources, "memoryGiB");
+	int64_t cpus = view_number(resources, "vcpu"), memory = view_number(resources, "memoryMiB");
+	const char *state = view_text(reservation, "state");
+	bool whole = memory % 1024 == 0;
 	static const char *const CLASSES[] = {"gpu", "gpu.mig", "gpu.slot"};
 	CLEANUP(buf) struct buf out = {0};
 	const char *separator = "";
@@ -76,8 +89,17 @@ const char *page_pods_ask(struct arena *arena, const json_t *reservation)
 	if (cpus > 0)
 		buf_printf(&out, ", cpu: %lld", (long long)cpus);
 	if (memory > 0)
-		buf_printf(&out, ", memory: %lldGi", (long long)memory);
+		buf_printf(&out, ", memory: %lld%s", (long long)(whole ? memory / 1024 : memory),
+			   whole ? "Gi" : "Mi");
+	if (view_number(resources, "hugepages2MiGiB") > 0)
+		buf_printf(&out, ", hugepages-2Mi: %lldGi",
+			   (long long)view_number(resources, "hugepages2MiGiB"));
+	if (view_number(resources, "hugepages1GiGiB") > 0)
+		buf_printf(&out, ", hugepages-1Gi: %lldGi",
+			   (long long)view_number(resources, "hugepages1GiGiB"));
 	buf_add_text(&out, "}}");
+	if (state && str_equal(state, "pending") && memory == 0)
+		buf_add_text(&out, "; cpu and memory too, once it is placed");
 	return arena_strdup(arena, buf_text(&out));
 }
 
@@ -124,10 +146,7 @@ static void add_times(struct cli *cli, struct page *page, const json_t *item, bo
 			  view_when(arena, item, "startAt", cli->now));
 	else
 		page_line(page, "started", view_when(arena, item, "startAt", cli->now));
-	if (over && given)
-		page_line(page, "given back", given);
-	else
-		page_line(page, over ? "ended" : "ends", ends);
+	page_line(page, over ? "ended" : "ends", over && given ? given : ends);
 	page_line(page, "made", view_when(arena, item, "createdAt", cli->now));
 }
 
@@ -169,7 +188,7 @@ void page_of_reservation(struct cli *cli, const json_t *item)
 	bool pending = state && str_equal(state, "pending"), over = state && view_terminal(state);
 	CLEANUP(page) struct page page = {0};
 
-	output_line("%s  %s", id ? id : "?", state ? state : "?");
+	output_line("%s  %s", id ? id : "?", state ? view_state(item) : "?");
 	if (json_array_size(reasons) == 0 || !over) /* else they say it */
 		page_line(&page, "because", view_text(item, "stateReason"));
 	add_place(cli, &page, item);
@@ -211,6 +230,18 @@ static const struct table_column DEVICE_COLUMNS[] = {{"DEVICE", TABLE_DEVICE},
 						     {"RESERVATION", TABLE_ID},
 						     {"ALLOCATION", TABLE_ID | TABLE_WIDE}};
 
+/* "96 (32 booked)"; nothing of what it hasn't. */
+static void add_host(struct page *page, const char *label, const json_t *node, const char *field,
+		     const char *unit)
+{
+	int64_t all = view_number(json_object_get(node, "host"), field);
+	int64_t booked = view_number(json_object_get(node, "hostBooked"), field);
+
+	if (all > 0 || booked > 0)
+		page_linef(page, label, "%lld%s (%lld%s booked)", (long long)all, unit,
+			   (long long)booked, unit);
+}
+
 static void print_devices(const struct cli *cli, const json_t *devices)
 {
 	CLEANUP(table) struct table table;
@@ -239,20 +270,19 @@ static void print_devices(const struct cli *cli, const json_t *devices)
 void page_of_node(struct cli *cli, const json_t *item)
 {
 	const char *state = view_text(item, "state"), *id = view_text(item, "id");
-	const char *seen = view_relative(&cli->arena, item, "lastSeenAt", cli->now);
-	bool connected = json_is_true(json_object_get(item, "connected"));
 	CLEANUP(page) struct page page = {0};
 
-	output_line("%s  %s, %s%s", id ? id : "?", state ? state : "?",
-		    connected ? "connected"
-		    : seen    ? "last seen "
-			      : "never seen",
-		    connected || !seen ? "" : seen);
+	output_line("%s  %s, %s", id ? id : "?", state ? state : "?",
+		    view_contact(&cli->arena, item, cli->now));
 	page_line(&page, "hostname", view_text(item, "hostname"));
 	page_line(&page, "as Node", view_text(item, "kubernetesNodeName"));
 	page_line(&page, "GPUs", view_gpus(&cli->arena, item));
 	page_line(&page, "sick", view_sick_gpus(&cli->arena, item));
 	page_line(&page, "gone", view_gone_devices(&cli->arena, item));
+	add_host(&page, "vCPU", item, "vcpu", "");
+	add_host(&page, "memory", item, "memoryGiB", " GiB");
+	add_host(&page, "pages 2Mi", item, "hugepages2MiGiB", " GiB");
+	add_host(&page, "pages 1Gi", item, "hugepages1GiGiB", " GiB");
 	add_name(cli, &page, NOUN_POOL, "pool", item, "poolId");
 	add_name(cli, &page, NOUN_SITE, "site", item, "siteId");
 	add_name(cli, &page, NOUN_TENANT, "tenant", item, "tenantId");

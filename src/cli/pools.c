@@ -155,7 +155,8 @@ static bool archive(struct cli *cli, struct error *error)
 		"archiving pool '%s' ends new reservations on its %lld node%s for good; %s live",
 		view_text(pool, "name"), nodes, nodes == 1 ? "" : "s",
 		booked ? arena_printf(&cli->arena, "%s still", booked) : "no reservation is");
-	return verb_confirm(cli, question, error) && verb_act(cli, id, "archive", NULL, error);
+	return verb_confirm(cli, id, "archive", NULL, question, error) &&
+	       verb_act(cli, id, "archive", NULL, error);
 }
 
 static const char *const GPU_APIS[] = {"device-plugin", "dra", NULL};
@@ -190,8 +191,14 @@ static const char *const PLACEMENTS[] = {"bin-pack", "spread", NULL};
 		 0,                                                                                  \
 		 NULL},                                                                              \
 		{"kubernetes-version", 0, OPTION_TEXT, "VERSION", "such as 1.34.1", 0, 0, NULL},     \
-		{"gpu-api", 0, OPTION_TEXT, "API", "device-plugin (default) or dra",                 \
-		 0,         0, GPU_APIS},                                                            \
+		{"gpu-api",                                                                          \
+		 0,                                                                                  \
+		 OPTION_TEXT,                                                                        \
+		 "API",                                                                              \
+		 "device-plugin (default) or dra, which no bcd offers yet",                          \
+		 0,                                                                                  \
+		 0,                                                                                  \
+		 GPU_APIS},                                                                          \
 		{"node-label", 0, OPTION_LIST, "NAME=VALUE", "label of its nodes; repeatable", 0, 0, \
 		 NULL},                                                                              \
 		{"node-taint", 0, OPTION_LIST, "TAINT", "key=value:Effect; repeatable", 0, 0, NULL}, \

@@ -26,7 +26,7 @@ static bool delete(struct cli *cli, struct error *error)
 		&cli->arena, "deleting %s takes the limit away: %s%s%s%s", id,
 		devices ? devices : "", devices ? " devices" : "", devices && hours ? ", " : "",
 		hours ? arena_printf(&cli->arena, "%s GPU-hours this month", hours) : "");
-	return verb_confirm(cli, question, error) && verb_delete(cli, id, error);
+	return verb_confirm(cli, id, NULL, NULL, question, error) && verb_delete(cli, id, error);
 }
 
 static const char *const CLASSES[] = {"gpu", "gpu.mig", "gpu.slot", NULL};

@@ -7,6 +7,7 @@
 #include "cli/view.h"
 #include "cli/wait.h"
 #include "cli/when.h"
+#include "text/yaml.h"
 
 /* Whoever doesn't ask for others sees what isn't over. */
 static bool list(struct cli *cli, struct error *error)
@@ -39,7 +40,7 @@ static void print_released(struct cli *cli, const json_t *reservation)
 {
 	const char *note = view_conditions(&cli->arena, json_object_get(reservation, "conditions"));
 
-	output_line("%s  %s%s%s", view_text(reservation, "id"), view_text(reservation, "state"),
+	output_line("%s  %s%s%s", view_text(reservation, "id"), view_state(reservation),
 		    note ? "  " : "", note ? note : "");
 }
 
@@ -73,7 +74,7 @@ static bool each(struct cli *cli, bool (*one)(struct cli *, const char *, struct
 
 	for (size_t i = 0; i < count; i++) {
 		if (!noun_resolve(cli, NOUN_RESERVATION, cli->options->operands[i], &ids[i], error))
-			return false;
+			return count == 1 ? false : error_wrap(error, "nothing was done");
 	}
 	for (size_t i = 0; i < count; i++) {
 		if (!one(cli, ids[i], error))
@@ -193,6 +194,37 @@ static bool move(struct cli *cli, struct error *error)
 	return verb_patch(cli, body, "Say when it shall start: --start 8h", error);
 }
 
+/* As a pod's manifest takes it; how it is asked for stands in a comment, so that all can be pasted. */
+static void print_requests(const json_t *answer)
+{
+	CLEANUP(tree) json_t *block = json_object();
+	CLEANUP(buf) struct buf text = {0};
+
+	buf_printf(&text, "# %s: enough for %lld such container%s\n", view_text(answer, "id"),
+		   (long long)view_number(answer, "pods"),
+		   view_number(answer, "pods") == 1 ? "" : "s");
+	json_object_set(block, "resources", json_object_get(answer, "resources"));
+	yaml_dump(&text, block);
+	output_text(&text);
+}
+
+static bool pod_requests(struct cli *cli, struct error *error)
+{
+	CLEANUP(tree) json_t *answer = NULL;
+	CLEANUP(buf) struct buf query = {0};
+	const char *id, *path;
+
+	if (!verb_id(cli, &id, error) || !verb_query(cli, &query, error))
+		return false;
+	path = arena_printf(&cli->arena, "%s/%s/pod-requests%s%s", noun_get(NOUN_RESERVATION)->path,
+			    id, query.length ? "?" : "", buf_text(&query));
+	if (!api_call(cli->api, "GET", path, NULL, &answer, error))
+		return noun_missing(NOUN_RESERVATION, error);
+	if (!output_raw(cli, answer))
+		print_requests(answer);
+	return true;
+}
+
 static const char *const STATES[] = {"pending", "placed",    "active",  "released",  "denied",
 				     "failed",  "cancelled", "expired", "preempted", NULL};
 
@@ -220,6 +252,21 @@ static const struct option END_OPTIONS[] = {
 
 static const struct option MOVE_OPTIONS[] = {
 	{"start", 0, OPTION_TEXT, "TIME", "the new start: RFC 3339, or 8h from now", 0, 0, NULL},
+	{0},
+};
+
+static const char *const CLASSES[] = {"gpu", "gpu.mig", "gpu.slot", NULL};
+
+static const struct option POD_OPTIONS[] = {
+	{"devices", 0, OPTION_NUMBER, "N", "of one pod (default: all that are booked on one node)",
+	 1, BOOKING_MAX_DEVICES, NULL},
+	{"class", 0, OPTION_TEXT, "CLASS", "devices of this class alone", 0, 0, CLASSES},
+	{0},
+};
+
+static const struct verb_field POD_FIELDS[] = {
+	FIELD_NUMBER("devices", "devices"),
+	FIELD_TEXT("class", "class"),
 	{0},
 };
 
@@ -266,6 +313,22 @@ const struct command RESERVATION_COMMANDS[] = {
 		.summary = "show one reservation and its devices",
 		.example = "better-compute reservations show rsv_01kb7\n"
 			   "better-compute reservations show rsv_01kb7 -o json\n",
+	},
+	{
+		RESERVATIONS,
+		.verb = "pod-requests",
+		VERB_ONE("ID"),
+		.flags = COMMAND_API | COMMAND_OUTPUT,
+		.summary = "print what a pod asks for, ready to paste",
+		.options = POD_OPTIONS,
+		.more = "What is booked of the node's processors, memory and huge pages is divided "
+			"evenly over the devices, and printed as the resources of a container with "
+			"so "
+			"many of them. On several nodes it is the least that one of them gave.",
+		.example = "better-compute reservations pod-requests rsv_01kb7\n"
+			   "better-compute reservations pod-requests rsv_01kb7 --devices 1\n",
+		.fields = POD_FIELDS,
+		.run = pod_requests,
 	},
 	{
 		RESERVATIONS,

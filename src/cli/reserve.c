@@ -65,6 +65,15 @@ static void print_made(struct cli *cli, const json_t *reservation, const char *f
 		print_booked(cli, reservation);
 }
 
+/* It is active, and yet pods may not get it: no kubelet is there, say. */
+static void note_conditions(struct cli *cli, const json_t *reservation)
+{
+	const char *note = view_conditions(&cli->arena, json_object_get(reservation, "conditions"));
+
+	if (note)
+		output_note("%s", note);
+}
+
 static bool is_pending(const json_t *reservation)
 {
 	const char *state = view_text(reservation, "state");
@@ -124,6 +133,8 @@ static bool reserve(struct cli *cli, struct error *error)
 		return false;
 	if (last && !output_raw(cli, last) && reached)
 		print_booked(cli, last);
+	if (last && reached)
+		note_conditions(cli, last);
 	return true;
 }
 

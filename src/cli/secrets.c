@@ -45,7 +45,7 @@ static bool delete(struct cli *cli, struct error *error)
 
 	return verb_id(cli, &id, error) &&
 	       verb_confirm(
-		       cli,
+		       cli, id, NULL, NULL,
 		       arena_printf(&cli->arena,
 				    "deleting secret %s breaks whatever refers to it, such as a "
 				    "pool's joinTokenRef",

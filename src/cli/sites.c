@@ -8,7 +8,7 @@ static bool archive(struct cli *cli, struct error *error)
 	if (!verb_id(cli, &id, error))
 		return false;
 	pools = verb_count(cli, NOUN_POOL, "siteId", id);
-	return verb_confirm(cli,
+	return verb_confirm(cli, id, "archive", NULL,
 			    arena_printf(&cli->arena,
 					 "archiving site '%s', which has %s, is for good: no pool "
 					 "can be made there any more",

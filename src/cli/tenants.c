@@ -9,7 +9,7 @@ static bool archive(struct cli *cli, struct error *error)
 		return false;
 	pools = verb_count(cli, NOUN_POOL, "tenantId", id);
 	keys = verb_count(cli, NOUN_KEY, "tenantId", id);
-	return verb_confirm(cli,
+	return verb_confirm(cli, id, "archive", NULL,
 			    arena_printf(&cli->arena,
 					 "archiving tenant '%s', which has %s and %s, is for good: "
 					 "nothing can be made or booked for it any more",

@@ -85,6 +85,13 @@ bool verb_id(struct cli *cli, const char **ret_id, struct error *error)
 	return noun_resolve(cli, cli->command->names, cli->options->operands[0], ret_id, error);
 }
 
+/* `action` NULL: the thing itself. */
+static const char *path_of(struct cli *cli, const char *id, const char *action)
+{
+	return arena_printf(&cli->arena, "%s/%s%s%s", noun_of(cli)->path, id, action ? "/" : "",
+			    action ? action : "");
+}
+
 /* Sends a change of one thing; a thing that isn't there hints at the listing. */
 static bool send(struct cli *cli, const char *method, const char *path, json_t *body,
 		 json_t **ret_answer, struct error *error)
@@ -167,43 +174,40 @@ bool verb_patch(struct cli *cli, json_t *body, const char *hint, struct error *e
 		return error_hint(error, "%s", hint);
 	}
 	return verb_id(cli, &id, error) &&
-	       send_and_print(cli, "PATCH",
-			      arena_printf(&cli->arena, "%s/%s", noun_of(cli)->path, id), body,
-			      error);
-}
-
-static const char *action_path(struct cli *cli, const char *id, const char *action)
-{
-	return arena_printf(&cli->arena, "%s/%s/%s", noun_of(cli)->path, id, action);
+	       send_and_print(cli, "PATCH", path_of(cli, id, NULL), body, error);
 }
 
 bool verb_send(struct cli *cli, const char *id, const char *action, json_t *body,
 	       json_t **ret_answer, struct error *error)
 {
-	return send(cli, "POST", action_path(cli, id, action), body, ret_answer, error);
+	return send(cli, "POST", path_of(cli, id, action), body, ret_answer, error);
 }
 
 bool verb_act(struct cli *cli, const char *id, const char *action, json_t *body,
 	      struct error *error)
 {
-	return send_and_print(cli, "POST", action_path(cli, id, action), body, error);
+	return send_and_print(cli, "POST", path_of(cli, id, action), body, error);
 }
 
 bool verb_delete(struct cli *cli, const char *id, struct error *error)
 {
-	const char *path = arena_printf(&cli->arena, "%s/%s", noun_of(cli)->path, id);
 	CLEANUP(tree) json_t *answer = NULL;
 
-	if (!send(cli, "DELETE", path, NULL, &answer, error))
+	if (!send(cli, "DELETE", path_of(cli, id, NULL), NULL, &answer, error))
 		return false;
 	if (answer && !output_raw(cli, answer))
 		output_line("%s  deleted", id);
 	return true;
 }
 
-bool verb_confirm(struct cli *cli, const char *question, struct error *error)
+bool verb_confirm(struct cli *cli, const char *id, const char *action, const json_t *body,
+		  const char *question, struct error *error)
 {
-	return cli_is_dry(cli) || output_confirm(cli, question, error);
+	if (cli_is_dry(cli) || options_given(cli->options, "yes"))
+		return true;
+	if (!cli_try(cli, action ? "POST" : "DELETE", path_of(cli, id, action), body, error))
+		return noun_missing(cli->command->names, error);
+	return output_confirm(question, error);
 }
 
 const char *verb_count(struct cli *cli, enum noun_kind kind, const char *key, const char *value)

@@ -77,8 +77,10 @@ MUST_CHECK bool verb_act(struct cli *cli, const char *id, const char *action, js
 			 struct error *error);
 MUST_CHECK bool verb_delete(struct cli *cli, const char *id, struct error *error);
 
-/* Asks before a dangerous change; a dry run needs no answer. */
-MUST_CHECK bool verb_confirm(struct cli *cli, const char *question, struct error *error);
+/* Asks before a dangerous change: POST ID/action, or DELETE of ID when `action` is NULL. The API tries it first, so
+ * that nobody is asked what they may not do, or what is refused anyhow. With --yes or --dry-run nobody is asked. */
+MUST_CHECK bool verb_confirm(struct cli *cli, const char *id, const char *action,
+			     const json_t *body, const char *question, struct error *error);
 
 /* "1 pool", "3 pools": how many of a kind have `value` under `key`; NULL when none or not told. */
 const char *verb_count(struct cli *cli, enum noun_kind kind, const char *key, const char *value);

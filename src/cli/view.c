@@ -36,6 +36,19 @@ const char *view_relative(struct arena *arena, const json_t *object, const char 
 	return arena_strdup(arena, text);
 }
 
+const char *view_contact(struct arena *arena, const json_t *node, struct wall now)
+{
+	const char *seen = view_relative(arena, node, "lastSeenAt", now);
+	const char *joined = view_relative(arena, node, "createdAt", now);
+
+	if (json_is_true(json_object_get(node, "connected")))
+		return "connected";
+	if (seen)
+		return arena_printf(arena, "seen %s", seen);
+	return joined ? arena_printf(arena, "never connected, joined %s", joined)
+		      : "never connected";
+}
+
 const char *view_exact(struct arena *arena, const json_t *object, const char *key)
 {
 	char text[WHEN_SIZE];
@@ -150,132 +163,6 @@ const char *view_nodes(struct arena *arena, const json_t *reservation)
 	return count > 1 ? arena_printf(arena, "%s +%zu", first, count - 1) : first;
 }
 
-/* Why a node can't give what was asked for, as what follows "2 nodes: ". */
-static const struct {
-	const char *reason, *text;
-} REASONS[] = {
-	{"PoolEmpty", "the pool has no nodes"},
-	{"TenantControlled", "controlled by its tenant, so it is not lent to others"},
-	{"NodeNotReady", "not ready yet, draining or gone"},
-	{"NodeUnreachable", "not heard of for a while"},
-	{"KubernetesBindingUnsupported", "its bcd can't offer devices to a kubelet"},
-	{"AssignmentLimitsUnsupported", "its bcd can't limit CPUs and memory"},
-	{"NodeRefused", "refused this reservation a moment ago"},
-	{"DeviceClassMissing", "too few devices of this kind"},
-	{"DevicesUnhealthy", "too few healthy devices"},
-	{"DevicesBusy", "too few devices free in that time"},
-	{"HostVcpuShort", "too few host CPUs free in that time"},
-	{"HostMemoryShort", "too little host memory free in that time"},
-	{"ForeignGpuExposure", "something else offers its GPUs to pods"},
-	{"KubernetesReleaseStuck", "pods still hold devices that were given back"},
-	{"KubernetesReleasesUnreadable", "its record of devices given back can't be read"},
-	{"PodResourcesUnavailable", "the kubelet doesn't say which pods hold devices"},
-	{"HostUnsupported", "the host can't do this"},
-	{"SpotOnly", "only for spot reservations"},
-	{"TopologyUnknown", "no label tells where it stands"},
-	{"TopologyElsewhere", "not together with enough others"},
-	{"GangMember", "in this gang already"},
-	{"WaitingGang", "kept for a gang that waits"},
-	{"TooFewNodes", "free, but too few of them for the gang"},
-	{"QuotaExceeded", "over the tenant's quota"},
-};
-
-static const char *reason_text(const char *reason)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(REASONS); i++) {
-		if (str_equal(REASONS[i].reason, reason))
-			return REASONS[i].text;
-	}
-	return NULL;
-}
-
-/* "99 GPUs" for whole GPUs alone, else as view_devices. */
-static const char *asked_text(struct arena *arena, const json_t *devices)
-{
-	const json_t *first = json_array_get(devices, 0);
-	const char *class = view_text(first, "class");
-	int64_t count = view_number(first, "count");
-
-	if (json_array_size(devices) == 1 && class && str_equal(class, "gpu"))
-		return arena_printf(arena, "%lld GPU%s", (long long)count, count == 1 ? "" : "s");
-	return view_devices(arena, devices);
-}
-
-/* The first quota in the way has said it in a sentence; of the next ones the numbers do. */
-static void add_quota(struct arena *arena, struct buf *out, const json_t *item, const char *quota)
-{
-	const char *unit = view_text(item, "unit");
-	int64_t used = view_number(item, "used"), limit = view_number(item, "limit");
-
-	if (unit && str_equal(unit, "gpuSeconds"))
-		buf_printf(out, "over '%s' too: %s of %lld GPU-hours", quota,
-			   view_hours(arena, used), (long long)limit / 3600);
-	else
-		buf_printf(out, "over '%s' too: %lld of %lld devices", quota, (long long)used,
-			   (long long)limit);
-}
-
-static void add_reason(struct arena *arena, struct buf *out, const json_t *reasons, size_t index,
-		       const json_t *devices)
-{
-	const json_t *item = json_array_get(reasons, index);
-	bool alone = json_array_size(reasons) == 1;
-	const char *quota = view_text(item, "quotaId");
-	const char *reason = view_text(item, "reason"), *asked = asked_text(arena, devices);
-	const json_t *nodes = json_object_get(item, "nodes"),
-		     *largest = json_object_get(item, "largest");
-	long long count = json_is_array(nodes) ? (long long)json_array_size(nodes)
-					       : (long long)json_integer_value(nodes);
-	long long most = (long long)json_integer_value(largest);
-	const char *text = reason ? reason_text(reason) : NULL;
-	const char *message = view_text(item, "message");
-
-	if (quota && index > 0 && view_text(json_array_get(reasons, index - 1), "quotaId")) {
-		add_quota(arena, out, item, quota);
-		return;
-	}
-	if (message) { /* it has said all of it */
-		buf_printf(out, "%s%s%s%s", message, reason ? " (" : "", reason ? reason : "",
-			   reason ? ")" : "");
-		return;
-	}
-	if (alone && asked && reason && str_equal(reason, "DeviceClassMissing")) {
-		buf_printf(out, "no node has %s", asked);
-		if (most)
-			buf_printf(out, "; the largest has %lld", most);
-		buf_printf(out, " (%s)", reason);
-		return;
-	}
-	if (count)
-		buf_printf(out, "%lld node%s: ", count, count == 1 ? "" : "s");
-	buf_add_text(out, text ? text : reason ? reason : "?");
-	if (largest)
-		buf_printf(out, ", at most %lld on one node", most);
-	if (text)
-		buf_printf(out, " (%s)", reason);
-}
-
-const char *view_reasons(struct arena *arena, const json_t *reasons, const json_t *devices)
-{
-	CLEANUP(buf) struct buf text = {0};
-
-	for (size_t i = 0; i < json_array_size(reasons); i++) {
-		if (i)
-			buf_add_text(&text, " · ");
-		add_reason(arena, &text, reasons, i, devices);
-	}
-	return keep(arena, &text);
-}
-
-const char *view_reason(struct arena *arena, const json_t *reasons, size_t index,
-			const json_t *devices)
-{
-	CLEANUP(buf) struct buf text = {0};
-
-	add_reason(arena, &text, reasons, index, devices);
-	return keep(arena, &text);
-}
-
 const char *view_conditions(struct arena *arena, const json_t *conditions)
 {
 	CLEANUP(buf) struct buf text = {0};
@@ -343,6 +230,15 @@ const char *view_starts(struct arena *arena, const json_t *reservation, struct w
 	    !view_start_is_ahead(reservation, now))
 		return NULL;
 	return view_relative(arena, reservation, "startAt", now);
+}
+
+const char *view_state(const json_t *reservation)
+{
+	const char *state = view_text(reservation, "state");
+
+	if (state && str_equal(state, "released") && view_has_condition(reservation, "DevicesHeld"))
+		return "releasing";
+	return state;
 }
 
 const char *view_ends_exact(struct arena *arena, const json_t *reservation)
@@ -468,7 +364,7 @@ static const char *condition_text(struct arena *arena, const json_t *data, const
 	const char *why = message && message[0] ? message : reason;
 
 	if (json_is_false(json_object_get(data, "status")))
-		return arena_printf(arena, "%s is over", type);
+		return arena_printf(arena, "over: %s", type);
 	return why && why[0] ? arena_printf(arena, "%s: %s", type, why) : type;
 }
 
@@ -483,8 +379,9 @@ const char *view_event(struct arena *arena, const json_t *event)
 	if (type)
 		return condition_text(arena, data, type);
 	if (state)
-		return json_is_true(json_object_get(data, "devicesHeld"))
-			       ? arena_printf(arena, "%s, pods still hold devices", state)
+		return str_equal(state, "released") &&
+				       json_is_true(json_object_get(data, "devicesHeld"))
+			       ? "releasing"
 			       : state;
 	if (action_text(data))
 		return action_text(data);

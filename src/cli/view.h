@@ -21,6 +21,9 @@ const char *view_exact(struct arena *arena, const json_t *object, const char *ke
 /* "2026-11-30 00:12:07 UTC"; NULL when absent. */
 const char *view_second(struct arena *arena, const json_t *object, const char *key);
 
+/* "connected", "seen 3 min ago", "never connected, joined 2 h ago": when a node was heard of. */
+const char *view_contact(struct arena *arena, const json_t *node, struct wall now);
+
 /* "2 gpu", "1 gpu + 2 gpu.mig 1g.10gb": a reservation's devices. */
 const char *view_devices(struct arena *arena, const json_t *devices);
 /* "2 gpu", "3 × 8 gpu" of a gang, "2 gpu, spot": what a reservation or a request books. */
@@ -46,6 +49,8 @@ const char *view_starts(struct arena *arena, const json_t *reservation, struct w
 /* "in 2 h (2026-11-30 00:12 UTC)"; NULL when absent. */
 const char *view_when(struct arena *arena, const json_t *object, const char *key, struct wall now);
 /* When it ends, or when an early release was asked for, exactly. */
+/* For people: "releasing" while the API says released and the nodes haven't said so. */
+const char *view_state(const json_t *reservation);
 const char *view_ends_exact(struct arena *arena, const json_t *reservation);
 /* "2 GPUs unhealthy"; NULL when all are well. */
 const char *view_sick_gpus(struct arena *arena, const json_t *node);

@@ -75,9 +75,9 @@ static void show_step(struct wait *wait, struct arena *arena, const json_t *item
 /* Ends the line with a remark in parentheses. */
 static void end_line(struct wait *wait, const char *remark)
 {
-	if (wait->fresh_line)
-		fprintf(wait->out, "%s  %s", wait->for_what->id, buf_text(&wait->shown));
-	if (wait->shown.length)
+	if (wait->fresh_line) /* what was shown stands two lines above */
+		fprintf(wait->out, "%s  %s\n", wait->for_what->id, remark);
+	else if (wait->shown.length)
 		fprintf(wait->out, "  (%s)\n", remark);
 	fflush(wait->out);
 }

@@ -1,5 +1,6 @@
 #include "cli/when.h"
 #include "base/duration.h"
+#include "base/utc.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -88,39 +89,25 @@ bool when_parse(const char *text, struct wall *ret_time)
 	return true;
 }
 
-static struct tm utc(struct wall time)
-{
-	int64_t ms = ((time.ms % 1000) + 1000) % 1000;
-	time_t seconds = (time_t)((time.ms - ms) / 1000);
-	struct tm tm = {0};
-
-	gmtime_r(&seconds, &tm);
-	return tm;
-}
-
 void when_format(char out[WHEN_SIZE], struct wall time)
 {
-	struct tm tm = utc(time);
-
-	snprintf(out, WHEN_SIZE, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", tm.tm_year + 1900,
-		 tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
-		 (int)(((time.ms % 1000) + 1000) % 1000));
+	utc_format_ms(out, time);
 }
 
 void when_format_exact(char out[WHEN_SIZE], struct wall time)
 {
-	struct tm tm = utc(time);
+	char text[UTC_SIZE];
 
-	snprintf(out, WHEN_SIZE, "%04d-%02d-%02d %02d:%02d UTC", tm.tm_year + 1900, tm.tm_mon + 1,
-		 tm.tm_mday, tm.tm_hour, tm.tm_min);
+	utc_format(text, time);
+	snprintf(out, WHEN_SIZE, "%.10s %.5s UTC", text, text + UTC_DATE_SIZE);
 }
 
 void when_format_second(char out[WHEN_SIZE], struct wall time)
 {
-	struct tm tm = utc(time);
+	char text[UTC_SIZE];
 
-	snprintf(out, WHEN_SIZE, "%04d-%02d-%02d %02d:%02d:%02d UTC", tm.tm_year + 1900,
-		 tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
+	utc_format(text, time);
+	snprintf(out, WHEN_SIZE, "%.10s %.8s UTC", text, text + UTC_DATE_SIZE);
 }
 
 void when_format_relative(char out[WHEN_SIZE], struct wall time, struct wall now)

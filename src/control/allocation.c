@@ -167,13 +167,16 @@ bool allocation_book_part(struct store_connection *db, const char *reservation,
 	str_copy(allocation.node, ID_SIZE, member->node->id);
 	if (!store_exec(db,
 			"INSERT INTO allocations (id, reservation, node, state, from_ms, to_ms, "
-			"vcpus, memory_bytes, limited, lost_reason, end_reason, created_ms) "
-			"VALUES ($1, $2, $3, 'placed', $4, $5, $6, $7, $8, '', '', $9)",
+			"vcpus, memory_bytes, limited, lost_reason, end_reason, created_ms, "
+			"hugepages_2mi, hugepages_1gi) "
+			"VALUES ($1, $2, $3, 'placed', $4, $5, $6, $7, $8, '', '', $9, $10, $11)",
 			STORE_PARAMS(store_text(id), store_text(reservation),
 				     store_text(member->node->id), store_int(request->from_ms),
 				     store_int(request->to_ms), store_int(member->vcpus),
 				     store_int(member->memory_bytes), store_int(request->limited),
-				     store_int(store_now(db).ms)),
+				     store_int(store_now(db).ms),
+				     store_int(member->hugepages.bytes[HUGEPAGES_2MI]),
+				     store_int(member->hugepages.bytes[HUGEPAGES_1GI])),
 			error))
 		return false;
 	for (size_t i = 0; i < member->atoms_count; i++) {

@@ -1,5 +1,6 @@
 #include "base/vec.h"
 #include "control/core/gpu_model.h"
+#include "control/nodes.h"
 #include "control/pools.h"
 #include "control/view.h"
 
@@ -41,11 +42,13 @@ static bool is_busy_now(const struct placement_node *node, const struct placemen
 }
 
 /* Every device counts once: booked before unhealthy before unavailable before free. */
-static void count_atom(struct tally *tally, const struct placement_node *node,
-		       const struct placement_atom *atom, int64_t now_ms)
+static void count_atom(struct tally *tally, const struct pool *pool,
+		       const struct placement_node *node, const struct placement_atom *atom,
+		       int64_t now_ms)
 {
-	bool takes_work =
-		node->ready && node->connected && !node->no_schedule && node->knows_kubernetes;
+	bool dra = str_equal(pool->policy.gpu_api, NODE_API_DRA);
+	bool takes_work = node->ready && node->connected && !node->no_schedule &&
+			  node->knows_kubernetes && node->dra == dra && (!dra || node->knows_dra);
 
 	tally->total++;
 	if (tally->last_node != node)
@@ -101,7 +104,8 @@ static bool add_pool(struct store_connection *db, const char *id, json_t *items,
 			const struct placement_atom *atom = &node->atoms[j];
 
 			if (gpu_model_matches(pool.gpu_model, node->gpus[atom->gpu].model))
-				count_atom(tally_of(&tallies, atom), node, atom, store_now(db).ms);
+				count_atom(tally_of(&tallies, atom), &pool, node, atom,
+					   store_now(db).ms);
 		}
 	}
 	vec_sort(&tallies, compare_tallies);

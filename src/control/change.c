@@ -176,8 +176,9 @@ static bool check_hosts(struct store_connection *db, const struct changing *chan
 	CLEANUP(store_rows) struct store_rows rows = {0};
 
 	if (!store_query(db,
-			 "SELECT node, vcpus, memory_bytes FROM allocations WHERE reservation = $1 "
-			 "AND state IN ('placed', 'bound') ORDER BY node",
+			 "SELECT node, vcpus, memory_bytes, hugepages_2mi, hugepages_1gi FROM "
+			 "allocations WHERE reservation = $1 AND state IN ('placed', 'bound') "
+			 "ORDER BY node",
 			 STORE_PARAMS(store_text(changing->id)), &rows, error))
 		return false;
 	for (size_t i = 0; i < rows.count; i++) {
@@ -188,11 +189,13 @@ static bool check_hosts(struct store_connection *db, const struct changing *chan
 		if (view.count == 1 &&
 		    host_share_short(&view.nodes[0], changing->end_ms, end_ms,
 				     (struct host_share){store_get_int(&rows, i, 1),
-							 store_get_int(&rows, i, 2)}))
-			return error_set(error, ERROR_CONFLICT,
-					 "reservation '%s' can't go on: vCPUs or memory of node "
-					 "'%s' are booked by others in that time",
-					 changing->id, store_get_text(&rows, i, 0));
+							 store_get_int(&rows, i, 2),
+							 work_hugepages_of(&rows, i, 3)}))
+			return error_set(
+				error, ERROR_CONFLICT,
+				"reservation '%s' can't go on: vCPUs, memory or huge pages "
+				"of node '%s' are booked by others in that time",
+				changing->id, store_get_text(&rows, i, 0));
 	}
 	return true;
 }

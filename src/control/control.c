@@ -161,5 +161,6 @@ static bool ping_body(struct store_connection *db, void *argument, struct error 
 
 bool control_ping(struct control *control, struct error *error)
 {
-	return store_run(control->connection, STORE_READ, ping_body, NULL, error);
+	return store_run(control->connection, STORE_READ, ping_body, NULL, error) &&
+	       store_check_writes(control->connection, error);
 }

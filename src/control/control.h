@@ -16,6 +16,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/hugepages.h"
 #include "base/id.h"
 #include "control/core/access.h"
 #include "control/core/trust.h"
@@ -64,6 +65,7 @@ struct control_call {
 		*pool_id;  /* lists of reservations; pool_id also nodes, tokens, capacity */
 	const char *after; /* events */
 	const char *tenant_id, *key_id, *object, *action, *from, *to, *by; /* audit, usage, meter */
+	const char *devices, *class;                                       /* pod requests */
 	const char *live;    /* "true": reservations that aren't over; "false": those that are */
 	const char *dry_run; /* "true": changes of a thing that is there are only tried */
 };
@@ -119,7 +121,8 @@ CONTROL_CALL(node_undrain);
 CONTROL_CALL(reservation_create);
 CONTROL_CALL(reservation_get);
 CONTROL_CALL(reservation_list);
-CONTROL_CALL(reservation_patch); /* PATCH /v1/reservations/{id} */
+CONTROL_CALL(reservation_pod_requests); /* GET /v1/reservations/{id}/pod-requests */
+CONTROL_CALL(reservation_patch);        /* PATCH /v1/reservations/{id} */
 CONTROL_CALL(reservation_release);
 CONTROL_CALL(reservation_cancel);
 CONTROL_CALL(capacity_preview); /* POST /v1/capacity/preview */
@@ -216,14 +219,19 @@ struct control_hello {
 	int64_t opened_ms; /* the stream, by the clock of `boot_id`; 0: not said */
 };
 
+#define CONTROL_NAME_SIZE 256 /* longer than any name */
+
 struct control_welcome {
 	int64_t epoch;
 	int64_t acknowledged;
 	struct wall now;
 	char lineage[ID_SIZE];
+	char site[ID_SIZE];           /* that the node's pool is at */
+	char pool[CONTROL_NAME_SIZE]; /* its name */
 };
 
-/* FORBIDDEN for a node that is unknown or retired. Send the Welcome, then the Spec, always. */
+/* FORBIDDEN for a node that is unknown or retired, as all that it says afterwards. Send the Welcome,
+ * then the Spec, always. */
 MUST_CHECK bool control_node_hello(struct control *control, const struct control_hello *hello,
 				   struct control_welcome *ret_welcome, struct error *error);
 
@@ -231,7 +239,7 @@ MUST_CHECK bool control_node_heartbeat(struct control *control, const char *node
 				       int64_t spec_generation, struct error *error);
 
 /* Heartbeats that say nothing new, of many nodes at once: one transaction instead of one each.
- * `known` is false afterwards where the epoch is void. */
+ * `known` is false afterwards where the epoch is void, or the node was retired. */
 struct control_beat {
 	char node[ID_SIZE];
 	int64_t epoch;
@@ -268,6 +276,7 @@ struct control_inventory {
 	const char *kubernetes_node_name, *hostname, *kernel;
 	int32_t vcpus;
 	int64_t memory_bytes;
+	struct hugepages hugepages;
 	bool simulated;
 	const char *simulated_reason, *driver_version, *gpu_api;
 	const struct control_gpu *gpus;
@@ -361,7 +370,8 @@ MUST_CHECK bool control_secret_give(struct control *control,
 				    struct control_secret *ret_secret, struct error *error);
 void control_secret_deinit(struct control_secret *secret);
 
-/* Seals under the newest key what an older one sealed; soon after a key was added, and in passes. */
+/* Seals under the newest key what an older one sealed; in passes, after control_tick(). Nothing
+ * happens while another replica leads. */
 MUST_CHECK bool control_secrets_reseal(struct control *control, struct error *error);
 
 /* --- what a node is to have --- */
@@ -375,9 +385,10 @@ struct control_spec_assignment {
 	const struct control_spec_device *devices;
 	size_t devices_count;
 	int64_t end_ms;
-	bool limited; /* the two below apply */
+	bool limited; /* what is booked of the host was asked for: limits, too */
 	int32_t vcpus;
 	int64_t memory_bytes;
+	struct hugepages hugepages;
 };
 
 struct control_spec {
@@ -442,5 +453,5 @@ MUST_CHECK bool control_lead(struct control *control, bool *ret_leads, struct er
 /* Gives it up, so that the next one need not wait. */
 MUST_CHECK bool control_resign(struct control *control, struct error *error);
 
-/* For readiness: the database answers. */
+/* For readiness: the database answers, and takes writes as far as is known. */
 MUST_CHECK bool control_ping(struct control *control, struct error *error);

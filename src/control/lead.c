@@ -5,7 +5,8 @@ struct lead_work {
 	int64_t fence;
 };
 
-/* Reads first: only a lease that is free or half over is written. */
+/* Reads first: only a lease that is free or half over is written. One that lasts longer than any is
+ * given is of a time that the clock has gone back from: nobody can hold it until then. */
 static bool look_at_lease(struct store_connection *db, struct lead_work *work, bool *ret_take,
 			  struct error *error)
 {
@@ -24,7 +25,7 @@ static bool look_at_lease(struct store_connection *db, struct lead_work *work, b
 	mine = str_equal(store_get_text(&rows, 0, 0), work->replica);
 	if (mine)
 		work->fence = store_get_int(&rows, 0, 1);
-	*ret_take = left_ms <= (mine ? CONTROL_LEASE_MS / 2 : 0);
+	*ret_take = left_ms <= (mine ? CONTROL_LEASE_MS / 2 : 0) || left_ms > CONTROL_LEASE_MS;
 	return true;
 }
 
@@ -47,7 +48,7 @@ static bool take_body(struct store_connection *db, void *argument, struct error 
 			 "until_ms = excluded.until_ms, fence = leases.fence + "
 			 "CASE WHEN leases.holder = excluded.holder THEN 0 ELSE 1 END "
 			 "WHERE leases.holder = excluded.holder OR leases.until_ms <= $2 "
-			 "RETURNING fence",
+			 "OR leases.until_ms > $3 RETURNING fence",
 			 STORE_PARAMS(store_text(work->replica), store_int(now_ms),
 				      store_int(now_ms + CONTROL_LEASE_MS)),
 			 &rows, error))
@@ -66,15 +67,33 @@ bool lead_take(struct control *control, int64_t *ret_fence, struct error *error)
 	return true;
 }
 
-bool lead_check(struct store_connection *db, int64_t fence, bool *ret_leads, struct error *error)
+struct fenced_work {
+	int64_t fence;
+	store_body_fn *body;
+	void *argument;
+	bool leads;
+};
+
+static bool fenced_body(struct store_connection *db, void *argument, struct error *error)
 {
+	struct fenced_work *work = argument;
 	CLEANUP(store_rows) struct store_rows rows = {0};
 
 	if (!store_query(db, "SELECT 1 FROM leases WHERE name = 'pass' AND fence = $1",
-			 STORE_PARAMS(store_int(fence)), &rows, error))
+			 STORE_PARAMS(store_int(work->fence)), &rows, error))
 		return false;
-	*ret_leads = rows.count == 1;
-	return true;
+	work->leads = rows.count == 1;
+	return !work->leads || work->body(db, work->argument, error);
+}
+
+bool lead_run(struct control *control, int64_t fence, store_body_fn *body, void *argument,
+	      bool *ret_leads, struct error *error)
+{
+	struct fenced_work work = {fence, body, argument, true};
+	bool done = store_run(control->connection, STORE_WRITE, fenced_body, &work, error);
+
+	*ret_leads = work.leads;
+	return done;
 }
 
 bool control_lead(struct control *control, bool *ret_leads, struct error *error)

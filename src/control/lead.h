@@ -3,8 +3,8 @@
  * control.h.
  *
  * The lease is a row with a holder, a fence and an end. The fence grows with each new holder, and
- * each step of a pass looks in its own transaction whether it is still the same: a leader that was
- * asleep does nothing once another leads.
+ * all that a pass writes is written by lead_run(), which looks in the same transaction whether it is
+ * still the same: a leader that was asleep does nothing once another leads.
  */
 #pragma once
 
@@ -14,6 +14,7 @@
 /* Takes or keeps the lease. *ret_fence is 0 when somebody else has it. */
 MUST_CHECK bool lead_take(struct control *control, int64_t *ret_fence, struct error *error);
 
-/* Inside a transaction: is the fence still the lease's? */
-MUST_CHECK bool lead_check(struct store_connection *db, int64_t fence, bool *ret_leads,
-			   struct error *error);
+/* Runs `body` in a transaction that writes, if the fence is still the lease's then; *ret_leads says
+ * whether it was, also when the body failed. */
+MUST_CHECK bool lead_run(struct control *control, int64_t fence, store_body_fn *body,
+			 void *argument, bool *ret_leads, struct error *error);

@@ -2,10 +2,17 @@
 #pragma once
 
 #include "control/core/trust.h"
-#include "control/work.h"
+#include "control/thing.h"
 
 #define NODE_CAPABILITY_KUBERNETES "kubernetes-binding"
 #define NODE_CAPABILITY_LIMITS     "assignment-limits"
+#define NODE_CAPABILITY_DRA        "dra"
+#define NODE_API_DRA               "dra" /* as its inventory says it; another is device plugins */
+
+/* SQL: does node n offer its GPUs as a pool asks (node_filter.c)? `dra` is the parameter, 1 for DRA. */
+#define NODE_OFFERS_BY(dra)                                                                        \
+	"CASE WHEN n.gpu_api = '" NODE_API_DRA "' THEN 1 ELSE 0 END = " dra " AND (" dra           \
+	" = 0 OR n.capabilities LIKE '%\"" NODE_CAPABILITY_DRA "\"%')"
 
 /* Labels that placement looks at. The first counts only when the system set it. */
 #define NODE_LABEL_CAPACITY      "bc.dev/capacity"
@@ -40,6 +47,9 @@ bool node_has_capability(const json_t *capabilities, const char *name);
 /* Changes the state, with its event; nothing when it has it already. */
 MUST_CHECK bool node_set_state(struct store_connection *db, struct node *node, const char *state,
 			       struct error *error);
+
+/* How calls see it. */
+extern const struct thing NODE_THING;
 
 static inline void node_cleanup(struct node *node)
 {

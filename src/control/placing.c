@@ -1,6 +1,7 @@
 #include "control/placing.h"
 
 #include "base/vec.h"
+#include "control/nodes.h"
 #include "control/quotas.h"
 #include "control/room.h"
 
@@ -33,11 +34,11 @@ static bool load_wanted(struct store_connection *db, const char *id, struct want
 	struct placement_request *request = &ret_wanted->request;
 	int64_t now_ms = store_now(db).ms, duration_ms;
 
-	if (!store_query(
-		    db,
-		    "SELECT pool, devices, duration_ms, start_ms, vcpus, memory_bytes, spot, "
-		    "gang_nodes, gang_same, created_ms, tenant FROM reservations WHERE id = $1",
-		    STORE_PARAMS(store_text(id)), &rows, error))
+	if (!store_query(db,
+			 "SELECT pool, devices, duration_ms, start_ms, vcpus, memory_bytes, spot, "
+			 "gang_nodes, gang_same, created_ms, tenant, hugepages_2mi, hugepages_1gi "
+			 "FROM reservations WHERE id = $1",
+			 STORE_PARAMS(store_text(id)), &rows, error))
 		return false;
 	if (rows.count == 0)
 		return error_set(error, ERROR_INTERNAL, "reservation '%s' is gone", id);
@@ -59,7 +60,10 @@ static bool load_wanted(struct store_connection *db, const char *id, struct want
 	}
 	request->vcpus = store_is_null(&rows, 0, 4) ? -1 : store_get_int(&rows, 0, 4);
 	request->memory_bytes = store_is_null(&rows, 0, 5) ? -1 : store_get_int(&rows, 0, 5);
-	request->limited = request->vcpus >= 0 || request->memory_bytes >= 0;
+	request->hugepages = work_hugepages_of(&rows, 0, 11);
+	request->limited = request->vcpus >= 0 || request->memory_bytes >= 0 ||
+			   request->hugepages.bytes[HUGEPAGES_2MI] > 0 ||
+			   request->hugepages.bytes[HUGEPAGES_1GI] > 0;
 	request->spot = store_get_int(&rows, 0, 6) != 0;
 	request->nodes = (int)store_get_int(&rows, 0, 7);
 	if (!placement_same_parse(store_get_text(&rows, 0, 8), &request->same))
@@ -73,6 +77,7 @@ static void apply_pool(const struct pool *pool, struct placement_request *reques
 {
 	request->model = pool->gpu_model;
 	request->spread = pool->policy.spread;
+	request->dra = str_equal(pool->policy.gpu_api, NODE_API_DRA);
 }
 
 /* --- quotas --- */

@@ -1,6 +1,7 @@
 #include "control/pools.h"
 
 #include "control/core/body.h"
+#include "control/nodes.h"
 #include "control/spec.h"
 #include "control/tenants.h"
 #include "control/thing.h"
@@ -205,6 +206,37 @@ static bool insert_pool(struct store_connection *db, const char *id, const void 
 			  error);
 }
 
+static void add_note(json_t *answer, const char *text)
+{
+	json_t *notes = json_object_get(answer, "notes");
+
+	if (!notes)
+		json_object_set_new(answer, "notes", notes = json_array());
+	json_array_append_new(notes, json_string(text));
+}
+
+/* A pool may ask for what none of its nodes does yet; who sets it is told that nothing comes of it. */
+static bool note_api(struct store_connection *db, const struct pool_policy *policy, json_t *answer,
+		     struct error *error)
+{
+	const char *id = json_string_value(json_object_get(answer, "id"));
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!str_equal(policy->gpu_api, NODE_API_DRA))
+		return true;
+	if (!store_query(db,
+			 "SELECT n.id FROM nodes n WHERE n.pool = $1 AND n.state NOT IN "
+			 "('retired', 'lost') AND " NODE_OFFERS_BY("$2") " LIMIT 1",
+			 STORE_PARAMS(store_text(id), store_int(1)), &rows, error))
+		return false;
+	if (rows.count == 0)
+		add_note(answer,
+			 "No node of this pool offers GPUs by DRA, so its reservations wait "
+			 "(DraUnsupported): the bcd of this release has no DRA driver. With "
+			 "gpuApi device-plugin they can be booked.");
+	return true;
+}
+
 static bool pool_create(struct store_connection *db, const struct control_call *call,
 			json_t **ret_answer, struct error *error)
 {
@@ -218,7 +250,8 @@ static bool pool_create(struct store_connection *db, const struct control_call *
 	    !read_input(call->body, &input, &create.key, error))
 		return false;
 	create.tenant = input.tenant;
-	return thing_create(db, call, &create, ret_answer, error);
+	return thing_create(db, call, &create, ret_answer, error) &&
+	       note_api(db, &input.policy, *ret_answer, error);
 }
 WORK_CALL(pool_create, STORE_WRITE)
 
@@ -260,6 +293,27 @@ static bool check_cluster_stays(const struct pool *pool, const struct pool_polic
 	return error_hint(error, "Drop policy.kubernetes first, wait until the nodes have left.");
 }
 
+/* DRA-2: a GPU that one way gave to a pod must not be offered the other way meanwhile. */
+static bool check_api_stays(struct store_connection *db, const struct pool *pool,
+			    const struct pool_policy *policy, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (str_equal(pool->policy.gpu_api, policy->gpu_api))
+		return true;
+	if (!store_query(db,
+			 "SELECT id FROM reservations WHERE pool = $1 AND state IN ('placed', "
+			 "'active', 'releasing') ORDER BY id LIMIT 1",
+			 STORE_PARAMS(store_text(pool->id)), &rows, error))
+		return false;
+	if (rows.count == 0)
+		return true;
+	error_set(error, ERROR_INVALID_STATE,
+		  "pool '%s': gpuApi can't change from %s to %s while a reservation has GPUs: %s",
+		  pool->name, pool->policy.gpu_api, policy->gpu_api, store_get_text(&rows, 0, 0));
+	return error_hint(error, "Release the pool's reservations, or wait until they are over.");
+}
+
 /* A change that every node of the pool is told. */
 static bool tell_nodes(struct store_connection *db, const char *pool, struct error *error)
 {
@@ -290,16 +344,12 @@ static bool update_policy(struct store_connection *db, const struct pool *pool,
 }
 
 /* POOL-13: what a change does not do is said in its answer. */
-static void add_notes(const struct pool *before, const json_t *policy_json, json_t *answer)
+static bool taints_come_late(const struct pool *before, const json_t *policy_json)
 {
 	json_t *old = json_object_get(json_object_get(before->policy_json, "kubernetes"), "taints");
 	json_t *new = json_object_get(json_object_get(policy_json, "kubernetes"), "taints");
 
-	if (before->nodes == 0 || (!old && !new) || json_equal(old, new))
-		return;
-	json_object_set_new(answer, "notes",
-			    json_pack("[s]", "Changed taints reach only machines that register "
-					     "from now on: a node may not change its own taints."));
+	return before->nodes > 0 && (old || new) && !json_equal(old, new);
 }
 
 struct pool_change {
@@ -335,6 +385,7 @@ static bool change_policy(struct store_connection *db, const struct pool *pool,
 	return pool_policy_check_site(&change->policy, pool->site_is_custom,
 				      trust_platform_counts(&trust), error) &&
 	       check_cluster_stays(pool, &change->policy, error) &&
+	       check_api_stays(db, pool, &change->policy, error) &&
 	       update_policy(db, pool, change->policy_json, &change->policy, error);
 }
 
@@ -369,9 +420,10 @@ static bool pool_patch(struct store_connection *db, const struct control_call *c
 	    !apply_change(db, &pool, &input, error) ||
 	    !thing_change_end(db, call, &change, ret_answer, error))
 		return false;
-	if (input.policy_json)
-		add_notes(&pool, input.policy_json, *ret_answer);
-	return true;
+	if (input.policy_json && taints_come_late(&pool, input.policy_json))
+		add_note(*ret_answer, "Changed taints reach only machines that register from now "
+				      "on: a node may not change its own taints.");
+	return !input.policy_json || note_api(db, &input.policy, *ret_answer, error);
 }
 WORK_CALL(pool_patch, STORE_WRITE)
 

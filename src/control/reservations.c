@@ -1,20 +1,22 @@
 #include "control/reservations.h"
 
 #include "control/core/degraded.h"
+#include "control/core/host_share.h"
 #include "control/core/node_conditions.h"
 #include "control/core/timestamp.h"
 #include "control/placing.h"
 
 #include "base/duration.h"
 
-#define GIB ((int64_t)1 << 30)
-
 /* --- answers: allocations --- */
 
 #define ALLOCATION_COLUMNS                                                                         \
 	"a.id, a.node, a.state, a.vcpus, a.memory_bytes, a.bound_ms, a.releasing_ms, "             \
 	"a.released_ms, a.lost_reason, a.lost_ms, s.connected, s.seen_ms, c.since_ms, "            \
-	"a.end_reason, u.since_ms"
+	"a.end_reason, u.since_ms, a.hugepages_2mi, a.hugepages_1gi, a.to_ms, "                    \
+	"coalesce(k.message || '; ' || p.message, k.message, p.message, u.message), "              \
+	"(SELECT min(b.to_ms) FROM bookings b WHERE b.allocation = a.id), "                        \
+	"(SELECT min(b.held) FROM bookings b WHERE b.allocation = a.id), g.since_ms"
 
 static bool load_allocations(struct store_connection *db, const char *reservation,
 			     struct store_rows *rows, struct error *error)
@@ -24,7 +26,12 @@ static bool load_allocations(struct store_connection *db, const char *reservatio
 			   "LEFT JOIN node_streams s ON s.node = a.node "
 			   "LEFT JOIN node_conditions c ON c.node = a.node AND c.type = "
 			   "'ForeignGpuExposure' LEFT JOIN node_conditions u ON u.node = a.node "
-			   "AND u.type = 'PodResourcesUnavailable' WHERE a.reservation = $1 "
+			   "AND u.type = 'PodResourcesUnavailable' LEFT JOIN node_conditions k ON "
+			   "k.node = a.node AND k.type = 'KubernetesReleaseStuck' LEFT JOIN "
+			   "node_conditions p ON p.node = a.node AND p.type = "
+			   "'KubernetesReleasePending' LEFT JOIN node_conditions g ON g.node = "
+			   "a.node AND g.type = 'GpuApiUnsupported' "
+			   "WHERE a.reservation = $1 "
 			   /* The one that counts is last, though made in the same moment. */
 			   "ORDER BY CASE WHEN a.state = 'failed' THEN 0 ELSE 1 END, "
 			   "a.created_ms, a.id",
@@ -97,16 +104,24 @@ static struct degraded_allocation judge_allocation(const struct store_rows *rows
 		};
 	}
 	return (struct degraded_allocation){
+		.id = store_get_text(rows, row, 0),
 		.node = store_get_text(rows, row, 1),
 		.bound = str_equal(state, "bound"),
 		.releasing = str_equal(state, "releasing"),
 		.releasing_since_ms = store_get_int(rows, row, 6),
+		.was_bound = !store_is_null(rows, row, 5),
+		.own_end_ms = store_get_int(rows, row, 17),
+		.stuck = store_get_text(rows, row, 18),
+		.booked_to_ms = store_get_int(rows, row, 19),
+		.booked_next = store_get_int(rows, row, 20) == 0,
 		.lost_reason = store_get_text(rows, row, 8),
 		.lost_since_ms = store_get_int(rows, row, 9),
 		.unconfirmed = !store_is_null(rows, row, 14),
 		.unconfirmed_since_ms = store_get_int(rows, row, 14),
 		.foreign_exposure = !store_is_null(rows, row, 12),
 		.foreign_since_ms = store_get_int(rows, row, 12),
+		.unoffered = !store_is_null(rows, row, 21),
+		.unoffered_since_ms = store_get_int(rows, row, 21),
 		.unreachable = !connected || now_ms - seen_ms >= NODE_UNREACHABLE_MS,
 		.unreachable_since_ms = seen_ms,
 		.devices = listed,
@@ -116,8 +131,7 @@ static struct degraded_allocation judge_allocation(const struct store_rows *rows
 
 /* Adds `allocations` and `conditions`, and tells what the last one was given of its host. */
 static bool add_allocations(struct store_connection *db, const char *reservation, bool active,
-			    json_t *answer, int64_t *vcpus, int64_t *memory_bytes,
-			    struct error *error)
+			    json_t *answer, struct host_share *share, struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	CLEANUP(arena) struct arena arena = {0};
@@ -135,8 +149,8 @@ static bool add_allocations(struct store_connection *db, const char *reservation
 			return false;
 		json_array_append_new(listed, allocation_answer(&rows, i, &devices));
 		judged[i] = judge_allocation(&rows, i, &devices, active, store_now(db).ms, &arena);
-		*vcpus = store_get_int(&rows, i, 3);
-		*memory_bytes = store_get_int(&rows, i, 4);
+		*share = (struct host_share){store_get_int(&rows, i, 3), store_get_int(&rows, i, 4),
+					     work_hugepages_of(&rows, i, 15)};
 	}
 	json_object_set_new(answer, "conditions", degraded_conditions(judged, rows.count));
 	return true;
@@ -147,7 +161,7 @@ bool reservation_conditions(struct store_connection *db, const char *id, json_t 
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	CLEANUP(json_ref) json_t *answer = json_object();
-	int64_t vcpus, memory_bytes;
+	struct host_share ignored;
 
 	if (!store_query(db, "SELECT state FROM reservations WHERE id = $1",
 			 STORE_PARAMS(store_text(id)), &rows, error))
@@ -155,7 +169,7 @@ bool reservation_conditions(struct store_connection *db, const char *id, json_t 
 	if (rows.count == 0)
 		return error_set(error, ERROR_INTERNAL, "reservation '%s' is gone", id);
 	if (!add_allocations(db, id, str_equal(store_get_text(&rows, 0, 0), "active"), answer,
-			     &vcpus, &memory_bytes, error))
+			     &ignored, error))
 		return false;
 	*ret_conditions = json_incref(json_object_get(answer, "conditions"));
 	return true;
@@ -166,7 +180,7 @@ bool reservation_conditions(struct store_connection *db, const char *id, json_t 
 #define RESERVATION_COLUMNS                                                                        \
 	"id, tenant, pool, state, binding, devices, duration_ms, start_ms, from_ms, end_ms, "      \
 	"vcpus, memory_bytes, reasons, created_ms, release_ms, state_reason, spot, gang_nodes, "   \
-	"gang_same"
+	"gang_same, hugepages_2mi, hugepages_1gi"
 
 static void add_gang(const struct store_rows *rows, size_t row, json_t *answer)
 {
@@ -212,19 +226,14 @@ static bool build_answer(struct store_connection *db, const struct store_rows *r
 			 json_t **ret_answer, struct error *error)
 {
 	CLEANUP(json_ref) json_t *answer = reservation_head(rows, row);
-	json_t *resources = json_object();
-	int64_t vcpus = store_get_int(rows, row, 10);
-	int64_t memory_bytes = store_get_int(rows, row, 11);
+	struct host_share share = {store_get_int(rows, row, 10), store_get_int(rows, row, 11),
+				   work_hugepages_of(rows, row, 19)};
 
-	json_object_set_new(answer, "resources", resources);
 	if (!add_allocations(db, store_get_text(rows, row, 0),
-			     str_equal(store_get_text(rows, row, 3), "active"), answer, &vcpus,
-			     &memory_bytes, error))
+			     str_equal(store_get_text(rows, row, 3), "active"), answer, &share,
+			     error))
 		return false;
-	if (vcpus > 0)
-		json_object_set_new(resources, "vcpu", json_integer(vcpus));
-	if (memory_bytes >= GIB)
-		json_object_set_new(resources, "memoryGiB", json_integer(memory_bytes / GIB));
+	json_object_set_new(answer, "resources", work_host_share(&share));
 	*ret_answer = TAKE(answer);
 	return true;
 }
@@ -280,8 +289,9 @@ static bool insert_reservation(struct store_connection *db, const char *id,
 		db,
 		"INSERT INTO reservations (id, tenant, pool, state, state_reason, binding, "
 		"devices, duration_ms, start_ms, vcpus, memory_bytes, reasons, created_ms, spot, "
-		"gang_nodes, gang_same) VALUES ($1, $2, $3, 'pending', '', 'kubernetes', $4, $5, "
-		"$6, $7, $8, '[]', $9, $10, $11, $12)",
+		"gang_nodes, gang_same, hugepages_2mi, hugepages_1gi) VALUES ($1, $2, $3, "
+		"'pending', '', 'kubernetes', $4, $5, $6, $7, $8, '[]', $9, $10, $11, $12, $13, "
+		"$14)",
 		STORE_PARAMS(store_text(id), store_text(request->tenant), store_text(request->pool),
 			     store_text(text), store_int(request->duration_ms),
 			     request->start_ms ? store_int(request->start_ms) : store_null_int(),
@@ -290,7 +300,9 @@ static bool insert_reservation(struct store_connection *db, const char *id,
 							: store_null_int(),
 			     store_int(store_now(db).ms), store_int(request->spot),
 			     store_int(request->gang_nodes),
-			     store_text(placement_same_name(request->gang_same))),
+			     store_text(placement_same_name(request->gang_same)),
+			     store_int(request->hugepages.bytes[HUGEPAGES_2MI]),
+			     store_int(request->hugepages.bytes[HUGEPAGES_1GI])),
 		error);
 }
 

@@ -129,14 +129,17 @@ bool room_refresh_all(struct store_connection *db, const struct store_rows *node
 #define TO_LOOK_AT                                                                                 \
 	"n.id IN (SELECT a.node FROM allocations a WHERE a.reservation = $10 AND a.state = "       \
 	"'failed') OR (n.state = 'ready' AND " HEARD " AND n.trust <> $5 AND ($6 = 1 OR l.node "   \
-	"IS NULL) AND ((n.roomed = 0 AND n.has_inventory = 1) OR (n.roomed = 2 AND r.total >= $7 " \
-	"AND r.healthy >= $7 AND (r.idle >= $7 OR r.first_end_ms <= $8 OR r.last_from_ms >= "      \
-	"$9))))"
+	"IS NULL) AND " NODE_OFFERS_BY("$11") " AND ((n.roomed = 0 AND n.has_inventory = 1) OR "   \
+					      "(n.roomed = 2 AND r.total >= $7 "                   \
+					      "AND r.healthy >= $7 AND (r.idle >= $7 OR "          \
+					      "r.first_end_ms <= $8 OR r.last_from_ms >= "         \
+					      "$9))))"
 
 /* What is alike for the filters is one row; what has to be looked at is one of its own. */
 #define ALIKE                                                                                      \
 	"SELECT look, min(id), count(*), trust, state, capabilities, vcpus, memory_bytes, heard, " \
-	"spot, condition, roomed, total, healthy, idle FROM (SELECT n.id, n.trust, n.state, "      \
+	"spot, condition, roomed, total, healthy, idle, hugepages_2mi, hugepages_1gi, gpu_api "    \
+	"FROM (SELECT n.id, n.trust, n.state, n.hugepages_2mi, n.hugepages_1gi, n.gpu_api, "       \
 	"n.capabilities, n.vcpus, n.memory_bytes, n.roomed, CASE WHEN " HEARD " THEN 1 ELSE 0 "    \
 	"END AS heard, CASE WHEN l.node IS NULL THEN 0 ELSE 1 END AS spot, (SELECT min(c.type) "   \
 	"FROM node_conditions c WHERE c.node = n.id AND c.type IN "                                \
@@ -147,7 +150,7 @@ bool room_refresh_all(struct store_connection *db, const struct store_rows *node
 	"node_labels l ON l.node = n.id AND l.name = '" NODE_LABEL_CAPACITY "' AND l.value = "     \
 	"'spot' AND l.system = 1 WHERE n.pool = $1 AND n.state NOT IN ('retired', 'lost')) AS "    \
 	"heads GROUP BY look, trust, state, capabilities, vcpus, memory_bytes, heard, spot, "      \
-	"condition, roomed, total, healthy, idle"
+	"condition, roomed, total, healthy, idle, hugepages_2mi, hugepages_1gi, gpu_api"
 
 static bool load_alike(struct store_connection *db, const char *pool,
 		       const struct placement_request *request, const char *reservation,
@@ -163,7 +166,7 @@ static bool load_alike(struct store_connection *db, const char *pool,
 			     store_text(control_trust_name(CONTROL_TRUST_TENANT_CONTROLLED)),
 			     store_int(request->spot), store_int(need->count),
 			     store_int(request->from_ms), store_int(request->to_ms),
-			     store_text(reservation ? reservation : "")),
+			     store_text(reservation ? reservation : ""), store_int(request->dra)),
 		rows, error);
 }
 
@@ -189,8 +192,11 @@ static struct placement_node alike(struct arena *arena, const struct store_rows 
 		.connected = store_get_int(rows, row, 8) != 0,
 		.knows_kubernetes = node_has_capability(capabilities, NODE_CAPABILITY_KUBERNETES),
 		.knows_limits = node_has_capability(capabilities, NODE_CAPABILITY_LIMITS),
+		.knows_dra = node_has_capability(capabilities, NODE_CAPABILITY_DRA),
+		.dra = str_equal(store_get_text(rows, row, 17), NODE_API_DRA),
 		.vcpus = store_get_int(rows, row, 6),
 		.memory_bytes = store_get_int(rows, row, 7),
+		.hugepages = work_hugepages_of(rows, row, 15),
 		.spot = store_get_int(rows, row, 9) != 0,
 		.no_schedule = arena_strdup(arena, store_get_text(rows, row, 10)),
 		.room = room,
@@ -304,14 +310,15 @@ static bool walk_level(struct search *search, int64_t idle, int64_t ends_by_ms, 
 			    "AND s.connected = 1 AND s.seen_ms > $8 AND n.trust <> $9 AND ($10 = 1 "
 			    "OR NOT EXISTS (SELECT 1 FROM node_labels l WHERE l.node = r.node AND "
 			    "l.name = '" NODE_LABEL_CAPACITY "' AND l.value = 'spot' AND l.system "
-			    "= 1)) ORDER BY r.node LIMIT $11",
+			    "= 1)) AND " NODE_OFFERS_BY("$12") " ORDER BY r.node LIMIT $11",
 			    STORE_PARAMS(
 				    store_text(search->pool), store_text(search->class),
 				    store_text(search->profile), store_int(idle), store_text(after),
 				    store_int(ends_by_ms), store_int(begins_ms),
 				    store_int(store_now(search->db).ms - NODE_UNREACHABLE_MS),
 				    store_text(control_trust_name(CONTROL_TRUST_TENANT_CONTROLLED)),
-				    store_int(search->request->spot), store_int(chunk)),
+				    store_int(search->request->spot), store_int(chunk),
+				    store_int(search->request->dra)),
 			    &rows, error))
 			return false;
 		for (size_t i = 0; i < rows.count && !is_over(search); i++) {
@@ -462,13 +469,14 @@ static bool list_ending(struct store_connection *db, const char *pool,
 		"node_streams s ON s.node = r.node WHERE r.pool = $1 AND r.class = $2 AND "
 		"r.profile = $3 AND " HEARD " AND n.trust <> $5 AND n.state = 'ready' AND "
 		"r.healthy >= $6 AND r.first_end_ms >= $7 AND (r.first_end_ms > $7 OR r.node > $8) "
-		"AND r.first_end_ms < $9 ORDER BY r.first_end_ms, r.node LIMIT 8",
+		"AND r.first_end_ms < $9 AND " NODE_OFFERS_BY(
+			"$10") " ORDER BY r.first_end_ms, r.node LIMIT 8",
 		STORE_PARAMS(store_text(pool), store_text(placement_class_name(need->class)),
 			     store_text(need->profile ? need->profile : ""),
 			     store_int(store_now(db).ms - NODE_UNREACHABLE_MS),
 			     store_text(control_trust_name(CONTROL_TRUST_TENANT_CONTROLLED)),
 			     store_int(need->count), store_int(after_ms), store_text(after),
-			     store_int(until_ms)),
+			     store_int(until_ms), store_int(request->dra)),
 		rows, error);
 }
 

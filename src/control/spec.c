@@ -65,6 +65,7 @@ static void add_assignments(const struct store_rows *rows, struct control_spec *
 			.limited = store_get_int(rows, i, 2) != 0,
 			.vcpus = (int32_t)store_get_int(rows, i, 3),
 			.memory_bytes = store_get_int(rows, i, 4),
+			.hugepages = work_hugepages_of(rows, i, 9),
 		};
 		count++;
 	}
@@ -83,7 +84,8 @@ static bool load_assignments(struct store_connection *db, const struct node *nod
 		return true;
 	if (!store_query(db,
 			 "SELECT a.id, a.reservation, a.limited, a.vcpus, a.memory_bytes, d.atom, "
-			 "d.class, d.visible_device, a.to_ms FROM allocations a "
+			 "d.class, d.visible_device, a.to_ms, a.hugepages_2mi, a.hugepages_1gi "
+			 "FROM allocations a "
 			 "JOIN allocation_devices d ON d.allocation = a.id "
 			 "WHERE a.node = $1 AND a.state IN ('placed', 'bound') AND "
 			 "a.assigned_generation IS NOT NULL AND (a.limited = 0 OR $2 = 1) "

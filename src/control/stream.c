@@ -2,17 +2,24 @@
 
 #include "base/utf8.h"
 #include "control/spec.h"
+#include "sys/log.h"
 
 #define MAX_CAPABILITIES    32
 #define MAX_CAPABILITY_SIZE 63
 #define MAX_HELLO_TEXT      253
 #define MAX_BOOT_ID         64
+#define MAX_GENERATION      (INT64_C(1) << 53) /* of what a node says; none of ours comes near */
 
 /* How long a Hello may be held up on its way: longer than any connection outlives who made it. After
  * so long a silence even a clock that went back is believed, as a restored machine has it. */
 #define HELLO_LATE_MS ((int64_t)120 * 1000)
 
 /* --- who may speak --- */
+
+#define MEMBER_HINT                                                                                \
+	"To use the machine, move identity.json of bcd's data folder (/var/lib/bcd) away, join "   \
+	"by "                                                                                      \
+	"a new token, and start bcd anew."
 
 static bool load_member(struct store_connection *db, const char *id, struct node *ret_node,
 			struct error *error)
@@ -21,11 +28,13 @@ static bool load_member(struct store_connection *db, const char *id, struct node
 
 	if (!node_load(db, id, ret_node, &found, error))
 		return false;
-	if (!found)
-		return error_set(error, ERROR_FORBIDDEN, "node '%.40s' is unknown here", id);
+	if (!found) {
+		error_set(error, ERROR_FORBIDDEN, "node '%.40s' is unknown here", id);
+		return error_hint(error, MEMBER_HINT);
+	}
 	if (str_equal(ret_node->state, "retired")) {
 		error_set(error, ERROR_FORBIDDEN, "node '%s' was retired", id);
-		return error_hint(error, "Remove its identity and join again to use the machine.");
+		return error_hint(error, MEMBER_HINT);
 	}
 	return true;
 }
@@ -166,6 +175,24 @@ static void take_records(const struct control_hello *hello, const char *lineage,
 		node->acknowledged = node->hello_sequence;
 }
 
+/* A Spec that this database never sent: it was put back to an earlier moment without `restore`, which
+ * would have renewed the lineage. The node takes nothing that isn't newer. */
+static bool catch_up(struct store_connection *db, const struct node *node, struct error *error)
+{
+	int64_t stored = node->stored_generation;
+
+	if (stored <= node->sent_generation || stored > MAX_GENERATION)
+		return true;
+	log_warn("node.ahead",
+		 "it has a Spec that this database never sent, as after a backup was put back "
+		 "without `better-compute restore`: the next one is numbered above it",
+		 "node", node->id, NULL);
+	return store_exec(db,
+			  "UPDATE nodes SET spec_generation = $2 WHERE id = $1 AND "
+			  "spec_generation <= $2",
+			  STORE_PARAMS(store_text(node->id), store_int(stored + 1)), error);
+}
+
 static bool update_node(struct store_connection *db, const struct control_hello *hello,
 			const struct node *node, const char *capabilities, struct error *error)
 {
@@ -185,6 +212,21 @@ static bool update_node(struct store_connection *db, const struct control_hello 
 			  error);
 }
 
+/* A pool is there for as long as its nodes. */
+static bool load_place(struct store_connection *db, const struct node *node,
+		       struct control_welcome *welcome, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!store_query(db, "SELECT site, name FROM pools WHERE id = $1",
+			 STORE_PARAMS(store_text(node->pool)), &rows, error))
+		return false;
+	assert(rows.count == 1);
+	str_copy(welcome->site, sizeof welcome->site, store_get_text(&rows, 0, 0));
+	str_copy(welcome->pool, sizeof welcome->pool, store_get_text(&rows, 0, 1));
+	return true;
+}
+
 static bool hello_body(struct store_connection *db, void *argument, struct error *error)
 {
 	struct hello_work *work = argument;
@@ -197,7 +239,7 @@ static bool hello_body(struct store_connection *db, void *argument, struct error
 	if (!load_member(db, hello->node, &node, error) || !open_stream(db, work, &epoch, error))
 		return false;
 	take_records(hello, store_connection_lineage(db), &node);
-	if (!update_node(db, hello, &node, text, error))
+	if (!update_node(db, hello, &node, text, error) || !catch_up(db, &node, error))
 		return false;
 	/* What it may be sent depends on what it knows. */
 	if (!json_equal(capabilities, node.capabilities) &&
@@ -208,7 +250,7 @@ static bool hello_body(struct store_connection *db, void *argument, struct error
 	work->welcome = (struct control_welcome){
 		.epoch = epoch, .acknowledged = node.acknowledged, .now = store_now(db)};
 	str_copy(work->welcome.lineage, sizeof work->welcome.lineage, store_connection_lineage(db));
-	return true;
+	return load_place(db, &node, &work->welcome, error);
 }
 
 bool control_node_hello(struct control *control, const struct control_hello *hello,
@@ -229,7 +271,7 @@ struct beat_work {
 	int64_t epoch, spec_generation;
 };
 
-/* Its node was heard of on this stream, unless a newer one took its place. */
+/* Its node was heard of on this stream, unless a newer one took its place or the node was retired. */
 static bool touch_stream(struct store_connection *db, const char *node, int64_t epoch,
 			 bool *ret_known, struct error *error)
 {
@@ -238,12 +280,20 @@ static bool touch_stream(struct store_connection *db, const char *node, int64_t 
 	if (!store_query(
 		    db,
 		    "UPDATE node_streams SET seen_ms = $3, connected = 1 "
-		    "WHERE node = $1 AND epoch = $2 RETURNING node",
+		    "WHERE node = $1 AND epoch = $2 AND NOT EXISTS (SELECT 1 FROM nodes WHERE "
+		    "id = $1 AND state = 'retired') RETURNING node",
 		    STORE_PARAMS(store_text(node), store_int(epoch), store_int(store_now(db).ms)),
 		    &rows, error))
 		return false;
 	*ret_known = rows.count > 0;
 	return true;
+}
+
+static bool refuse_stream(struct store_connection *db, const char *id, struct error *error)
+{
+	CLEANUP(node) struct node node = {0};
+
+	return load_member(db, id, &node, error) && refuse_old_stream(id, error);
 }
 
 static bool heartbeat_body(struct store_connection *db, void *argument, struct error *error)
@@ -254,7 +304,7 @@ static bool heartbeat_body(struct store_connection *db, void *argument, struct e
 	if (!touch_stream(db, work->node, work->epoch, &known, error))
 		return false;
 	if (!known)
-		return refuse_old_stream(work->node, error);
+		return refuse_stream(db, work->node, error);
 	/* Most heartbeats say what is known already. */
 	return store_exec(db,
 			  "UPDATE nodes SET stored_generation = $2 "

@@ -1,6 +1,7 @@
 #include "control/allocation.h"
 #include "control/core/node_conditions.h"
 #include "control/core/stuck.h"
+#include "control/forget.h"
 #include "control/lead.h"
 #include "control/nodes.h"
 #include "control/placing.h"
@@ -8,15 +9,8 @@
 #include "sys/log.h"
 #include "sys/random.h"
 
-/* How long what nobody needs any more is kept. */
-#define DAY_MS              ((int64_t)24 * 60 * 60 * 1000)
-#define OUTBOX_KEPT_MS      ((int64_t)60 * 60 * 1000)
-#define EVENTS_KEPT_MS      (7 * DAY_MS)
-#define FAILED_KEPT_MS      (30 * DAY_MS) /* allocations that were never bound */
-#define AUDIT_KEPT_MS       (400 * DAY_MS)
-#define IDEMPOTENCY_KEPT_MS (7 * DAY_MS)
-#define MAX_LISTED_A_PASS   100000
-#define MAX_ITEMS_A_PASS    1000
+#define MAX_LISTED_A_PASS 100000
+#define MAX_ITEMS_A_PASS  1000
 /* To say why a reservation still waits takes a look at every node of its pool: the first of those
  * that wait are told anew in every pass, and as many others, in transactions that keep nobody
  * waiting. */
@@ -47,17 +41,13 @@ static bool ids_body(struct store_connection *db, void *argument, struct error *
 struct step_work {
 	const struct pass *pass;
 	const char *id;
-	int64_t fence;
-	bool leads;
 };
 
 static bool step_body(struct store_connection *db, void *argument, struct error *error)
 {
-	struct step_work *work = argument;
+	const struct step_work *work = argument;
 
-	if (!lead_check(db, work->fence, &work->leads, error))
-		return false;
-	return !work->leads || work->pass->step(db, work->id, error);
+	return work->pass->step(db, work->id, error);
 }
 
 /* Whose turn it is. When more are listed than a pass takes: the first half of what it takes, then
@@ -106,12 +96,11 @@ static bool run_pass(struct control *control, const struct pass *pass, int64_t f
 
 	for (size_t i = 0; done && *leads && i < turns.count; i++) {
 		size_t row = row_of_turn(&turns, i);
-		struct step_work work = {pass, store_get_text(&ids.rows, row, 0), fence, true};
+		struct step_work work = {pass, store_get_text(&ids.rows, row, 0)};
 		struct error failed;
 
-		if (!store_run(control->connection, STORE_WRITE, step_body, &work, &failed))
+		if (!lead_run(control, fence, step_body, &work, leads, &failed))
 			done = step_failed(pass->event, work.id, &failed, error);
-		*leads = work.leads;
 	}
 	store_rows_deinit(&ids.rows);
 	return done;
@@ -306,67 +295,39 @@ static bool place_explained(struct store_connection *db, const char *id, struct 
 
 static const struct pass PLACE_EXPLAINED = {PENDING, place_explained, "placement-failed"};
 
-static bool explain_one(struct control *control, const char *id, int64_t fence, struct error *error)
+static bool explain_one(struct control *control, const char *id, int64_t fence, bool *leads,
+			struct error *error)
 {
 	struct explain_work work = {.id = id};
-	struct step_work place = {&PLACE_EXPLAINED, id, fence, true};
+	struct step_work place = {&PLACE_EXPLAINED, id};
 	bool done;
 
 	if (!store_run(control->connection, STORE_READ, explain_body, &work, error))
 		done = false;
 	else if (work.reasons)
-		done = store_run(control->connection, STORE_WRITE, note_body, &work, error);
+		done = lead_run(control, fence, note_body, &work, leads, error);
 	else
-		done = store_run(control->connection, STORE_WRITE, step_body, &place, error);
+		done = lead_run(control, fence, step_body, &place, leads, error);
 	json_decref(work.reasons);
 	return done;
 }
 
-static bool explain_pending(struct control *control, int64_t fence, struct error *error)
+static bool explain_pending(struct control *control, int64_t fence, bool *leads,
+			    struct error *error)
 {
 	struct ids_work ids = {.sql = PENDING};
 	bool done = store_run(control->connection, STORE_READ, ids_body, &ids, error);
 	struct turns turns = choose_turns(ids.rows.count, EXPLAINED_A_PASS);
 
-	for (size_t i = 0; done && i < turns.count; i++) {
+	for (size_t i = 0; done && *leads && i < turns.count; i++) {
 		const char *id = store_get_text(&ids.rows, row_of_turn(&turns, i), 0);
 		struct error failed;
 
-		if (!explain_one(control, id, fence, &failed))
+		if (!explain_one(control, id, fence, leads, &failed))
 			done = step_failed("explanation-failed", id, &failed, error);
 	}
 	store_rows_deinit(&ids.rows);
 	return done;
-}
-
-/* --- forgetting --- */
-
-static bool forget_body(struct store_connection *db, void *argument, struct error *error)
-{
-	int64_t now_ms = store_now(db).ms;
-
-	(void)argument;
-	/* POOL-27: keys of live objects stay as long as they do. Of those that end, reservations
-	 * and tokens have many; the others stay. */
-	return store_exec(db, "DELETE FROM outbox WHERE at_ms < $1",
-			  STORE_PARAMS(store_int(now_ms - OUTBOX_KEPT_MS)), error) &&
-	       store_exec(db, "DELETE FROM events WHERE at_ms < $1",
-			  STORE_PARAMS(store_int(now_ms - EVENTS_KEPT_MS)), error) &&
-	       store_exec(db, "DELETE FROM audit WHERE at_ms < $1",
-			  STORE_PARAMS(store_int(now_ms - AUDIT_KEPT_MS)), error) &&
-	       store_exec(db,
-			  "DELETE FROM allocation_devices WHERE allocation IN (SELECT id FROM "
-			  "allocations WHERE state = 'failed' AND released_ms < $1)",
-			  STORE_PARAMS(store_int(now_ms - FAILED_KEPT_MS)), error) &&
-	       store_exec(db, "DELETE FROM allocations WHERE state = 'failed' AND released_ms < $1",
-			  STORE_PARAMS(store_int(now_ms - FAILED_KEPT_MS)), error) &&
-	       store_exec(
-		       db,
-		       "DELETE FROM idempotency WHERE created_ms < $1 AND (EXISTS (SELECT 1 FROM "
-		       "reservations r WHERE r.id = idempotency.object AND r.state NOT IN "
-		       "('pending', 'placed', 'active', 'releasing')) OR EXISTS (SELECT 1 FROM "
-		       "join_tokens t WHERE t.id = idempotency.object AND t.expires_ms < $1))",
-		       STORE_PARAMS(store_int(now_ms - IDEMPOTENCY_KEPT_MS)), error);
 }
 
 bool control_tick(struct control *control, struct error *error)
@@ -381,6 +342,6 @@ bool control_tick(struct control *control, struct error *error)
 		if (!run_pass(control, &PASSES[i], fence, &leads, error))
 			return false;
 	}
-	return !leads || (explain_pending(control, fence, error) &&
-			  store_run(control->connection, STORE_WRITE, forget_body, NULL, error));
+	return !leads || (explain_pending(control, fence, &leads, error) &&
+			  forget_old(control, fence, &leads, error));
 }

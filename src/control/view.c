@@ -1,5 +1,6 @@
 #include "control/view.h"
 
+#include "base/vec.h"
 #include "control/core/node_conditions.h"
 #include "control/core/reservation.h"
 #include "control/nodes.h"
@@ -33,20 +34,9 @@ static bool query(const struct load *load, const char *const sql[2], struct stor
 
 struct placement_node *view_find(const struct view *view, const char *id)
 {
-	size_t low = 0, high = view->count;
+	size_t i = vec_lower(view->count, at, strcmp(view->nodes[at].id, id) < 0);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = strcmp(view->nodes[middle].id, id);
-
-		if (order == 0)
-			return &view->nodes[middle];
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	return i < view->count && str_equal(view->nodes[i].id, id) ? &view->nodes[i] : NULL;
 }
 
 static int compare_nodes(const void *a, const void *b)
@@ -62,10 +52,12 @@ void view_sort(struct view *view)
 
 static bool load_nodes(const struct load *load, struct error *error)
 {
-	static const char *const sql[] = BY_SCOPE(
-		"SELECT n.id, n.trust, n.state, n.capabilities, n.vcpus, n.memory_bytes, "
-		"s.connected, s.seen_ms FROM nodes n LEFT JOIN node_streams s ON s.node = n.id",
-		" AND n.state NOT IN ('retired', 'lost') ORDER BY n.id");
+	static const char *const sql[] =
+		BY_SCOPE("SELECT n.id, n.trust, n.state, n.capabilities, n.vcpus, n.memory_bytes, "
+			 "s.connected, s.seen_ms, n.hugepages_2mi, n.hugepages_1gi, n.gpu_api FROM "
+			 "nodes n "
+			 "LEFT JOIN node_streams s ON s.node = n.id",
+			 " AND n.state NOT IN ('retired', 'lost') ORDER BY n.id");
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	int64_t now_ms = store_now(load->db).ms;
 	struct view *view = load->view;
@@ -88,8 +80,11 @@ static bool load_nodes(const struct load *load, struct error *error)
 			.knows_kubernetes =
 				node_has_capability(capabilities, NODE_CAPABILITY_KUBERNETES),
 			.knows_limits = node_has_capability(capabilities, NODE_CAPABILITY_LIMITS),
+			.knows_dra = node_has_capability(capabilities, NODE_CAPABILITY_DRA),
+			.dra = str_equal(store_get_text(&rows, i, 10), NODE_API_DRA),
 			.vcpus = store_get_int(&rows, i, 4),
 			.memory_bytes = store_get_int(&rows, i, 5),
+			.hugepages = work_hugepages_of(&rows, i, 8),
 		};
 	}
 	view_sort(view);
@@ -268,10 +263,19 @@ static bool load_atoms(const struct load *load, struct error *error)
 	return true;
 }
 
+/* Is it in its node's Spec? */
+#define GIVEN "CASE WHEN a.assigned_generation IS NULL THEN 0 ELSE 1 END"
+
 /* Taken without an end that anybody knows: being released, or over and not withdrawn yet. */
 static int64_t busy_until(const char *state, int64_t to_ms, int64_t now_ms)
 {
 	return str_equal(state, "releasing") || to_ms <= now_ms ? INT64_MAX : to_ms;
+}
+
+/* And from now on what a node was given already, though the clock went back to before its time. */
+static int64_t busy_from(int64_t from_ms, int64_t given, int64_t now_ms)
+{
+	return given && from_ms > now_ms ? now_ms : from_ms;
 }
 
 /* By GPU and not by node: a card that moved, or a machine that joined twice, is the same card. What
@@ -279,16 +283,19 @@ static int64_t busy_until(const char *state, int64_t to_ms, int64_t now_ms)
 static bool load_busy(const struct load *load, struct error *error)
 {
 #define BOOKED                                                                                     \
-	"SELECT g.node, b.gpu, b.leaf_lo, b.leaf_hi, b.from_ms, b.to_ms, a.state FROM nodes n "    \
+	"SELECT g.node, b.gpu, b.leaf_lo, b.leaf_hi, b.from_ms, b.to_ms, a.state, " GIVEN          \
+	" FROM nodes n "                                                                           \
 	"JOIN gpus g ON g.node = n.id JOIN bookings b ON b.gpu = g.uuid "                          \
 	"JOIN allocations a ON a.id = b.allocation"
 #define RESTING                                                                                    \
-	"SELECT a.node, t.gpu, t.leaf_lo, t.leaf_hi, a.released_ms, a.released_ms + $3, a.state "  \
+	"SELECT a.node, t.gpu, t.leaf_lo, t.leaf_hi, a.released_ms, a.released_ms + $3, a.state, " \
+	"0 "                                                                                       \
 	"FROM nodes n JOIN allocations a ON a.node = n.id "                                        \
 	"JOIN allocation_devices d ON d.allocation = a.id "                                        \
 	"JOIN atoms t ON t.node = a.node AND t.atom = d.atom"
 #define RESTS                                                                                      \
-	" AND a.state = 'failed' AND a.released_ms > $2 AND a.end_reason <> 'resources-exhausted'"
+	" AND a.state = 'failed' AND a.excused = 0 AND a.released_ms > $2 AND a.end_reason <> "    \
+	"'resources-exhausted'"
 	static const char *const sql[] = {
 		[SCOPE_POOL] =
 			BOOKED " WHERE n.pool = $1 UNION ALL " RESTING " WHERE n.pool = $1" RESTS,
@@ -314,7 +321,8 @@ static bool load_busy(const struct load *load, struct error *error)
 			.gpu = find_gpu(node, store_get_text(&rows, i, 1)),
 			.leaf_lo = (int)store_get_int(&rows, i, 2),
 			.leaf_hi = (int)store_get_int(&rows, i, 3),
-			.from_ms = store_get_int(&rows, i, 4),
+			.from_ms = busy_from(store_get_int(&rows, i, 4), store_get_int(&rows, i, 7),
+					     now_ms),
 			.to_ms = busy_until(store_get_text(&rows, i, 6), store_get_int(&rows, i, 5),
 					    now_ms),
 		};
@@ -324,12 +332,14 @@ static bool load_busy(const struct load *load, struct error *error)
 
 static bool load_uses(const struct load *load, struct error *error)
 {
-	static const char *const sql[] = BY_SCOPE(
-		"SELECT a.node, a.vcpus, a.memory_bytes, a.from_ms, a.to_ms, a.state FROM nodes n "
-		"JOIN allocations a ON a.node = n.id",
-		" AND a.state IN ('placed', 'bound', 'releasing')");
+	static const char *const sql[] =
+		BY_SCOPE("SELECT a.node, a.vcpus, a.memory_bytes, a.from_ms, a.to_ms, a.state, "
+			 "a.hugepages_2mi, a.hugepages_1gi, " GIVEN
+			 " FROM nodes n JOIN allocations a ON a.node = n.id",
+			 " AND a.state IN ('placed', 'bound', 'releasing')");
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	struct view *view = load->view;
+	int64_t now_ms = store_now(load->db).ms;
 
 	if (!query(load, sql, &rows, error))
 		return false;
@@ -342,15 +352,18 @@ static bool load_uses(const struct load *load, struct error *error)
 		((struct placement_use *)node->uses)[node->uses_count++] = (struct placement_use){
 			.vcpus = store_get_int(&rows, i, 1),
 			.memory_bytes = store_get_int(&rows, i, 2),
-			.from_ms = store_get_int(&rows, i, 3),
+			.hugepages = work_hugepages_of(&rows, i, 6),
+			.from_ms = busy_from(store_get_int(&rows, i, 3), store_get_int(&rows, i, 8),
+					     now_ms),
 			.to_ms = busy_until(store_get_text(&rows, i, 5), store_get_int(&rows, i, 4),
-					    store_now(load->db).ms),
+					    now_ms),
 		};
 	}
 	return true;
 }
 
-/* Nodes that failed this reservation are left alone for a while, the longer the more often. */
+/* Nodes that failed this reservation are left alone for a while, the longer the more often; not for long
+ * when all that they failed is excused. */
 bool view_load_refusals(struct store_connection *db, const char *reservation, struct view *view,
 			struct error *error)
 {
@@ -360,17 +373,18 @@ bool view_load_refusals(struct store_connection *db, const char *reservation, st
 	if (!reservation)
 		return true;
 	if (!store_query(db,
-			 "SELECT node, count(*), max(released_ms) FROM allocations WHERE "
-			 "reservation = $1 AND state = 'failed' GROUP BY node",
+			 "SELECT node, count(*), max(released_ms), min(excused) FROM allocations "
+			 "WHERE reservation = $1 AND state = 'failed' GROUP BY node",
 			 STORE_PARAMS(store_text(reservation)), &rows, error))
 		return false;
 	for (size_t i = 0; i < rows.count; i++) {
 		struct placement_node *node = view_find(view, store_get_text(&rows, i, 0));
 
 		if (node)
-			node->refused =
-				now_ms < store_get_int(&rows, i, 2) +
-						 allocation_retry_ms(store_get_int(&rows, i, 1));
+			node->refused = now_ms < store_get_int(&rows, i, 2) +
+							 allocation_retry_ms(
+								 store_get_int(&rows, i, 1),
+								 store_get_int(&rows, i, 3) != 0);
 	}
 	return true;
 }
@@ -485,8 +499,8 @@ static void plan_member(struct view *view, const struct placement_member *member
 	}
 	node->busy = busy;
 	memcpy(uses, node->uses, node->uses_count * sizeof *uses);
-	uses[node->uses_count++] =
-		(struct placement_use){member->vcpus, member->memory_bytes, from_ms, to_ms};
+	uses[node->uses_count++] = (struct placement_use){member->vcpus, member->memory_bytes,
+							  member->hugepages, from_ms, to_ms};
 	node->uses = uses;
 }
 

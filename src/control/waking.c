@@ -12,6 +12,7 @@ enum column {
 	HEALTHY, /* NULL: gone from the inventory */
 	CAUSE,
 	UNCONFIRMED,
+	UNOFFERED,
 };
 
 static bool load(struct store_connection *db, const char *node, struct store_rows *rows,
@@ -21,14 +22,16 @@ static bool load(struct store_connection *db, const char *node, struct store_row
 		db,
 		"SELECT a.id, d.ordinal, a.reservation, r.tenant, coalesce(a.lost_reason, ''), "
 		"CASE WHEN c.type IS NULL THEN 0 ELSE 1 END, m.healthy, "
-		"coalesce(m.cause, ''), CASE WHEN u.type IS NULL THEN 0 ELSE 1 END "
+		"coalesce(m.cause, ''), CASE WHEN u.type IS NULL THEN 0 ELSE 1 END, "
+		"CASE WHEN g.type IS NULL THEN 0 ELSE 1 END "
 		"FROM allocations a "
 		"JOIN reservations r ON r.id = a.reservation "
 		"JOIN allocation_devices d ON d.allocation = a.id "
 		"LEFT JOIN atoms m ON m.node = a.node AND m.atom = d.atom "
 		"LEFT JOIN node_conditions c ON c.node = a.node AND c.type = "
 		"'ForeignGpuExposure' LEFT JOIN node_conditions u ON u.node = a.node AND "
-		"u.type = 'PodResourcesUnavailable' WHERE a.node = $1 AND a.state = 'bound' "
+		"u.type = 'PodResourcesUnavailable' LEFT JOIN node_conditions g ON g.node = "
+		"a.node AND g.type = 'GpuApiUnsupported' WHERE a.node = $1 AND a.state = 'bound' "
 		"ORDER BY a.id, d.ordinal",
 		STORE_PARAMS(store_text(node)), rows, error);
 }
@@ -56,6 +59,7 @@ static bool is_as_sound(const struct store_rows *a, size_t row_a, const struct s
 	return str_equal(store_get_text(a, row_a, LOST_REASON),
 			 store_get_text(b, row_b, LOST_REASON)) &&
 	       store_get_int(a, row_a, EXPOSED) == store_get_int(b, row_b, EXPOSED) &&
+	       store_get_int(a, row_a, UNOFFERED) == store_get_int(b, row_b, UNOFFERED) &&
 	       store_is_null(a, row_a, HEALTHY) == store_is_null(b, row_b, HEALTHY) &&
 	       store_get_int(a, row_a, HEALTHY) == store_get_int(b, row_b, HEALTHY) &&
 	       str_equal(store_get_text(a, row_a, CAUSE), store_get_text(b, row_b, CAUSE));

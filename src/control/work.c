@@ -1,11 +1,15 @@
 #include "control/work.h"
 
 #include "control/core/body.h"
+#include "control/core/reserve_request.h"
 #include "control/core/timestamp.h"
 #include "pki/token.h"
 #include "sys/random.h"
 
 #include <stdio.h>
+
+#define GIB ((int64_t)1 << 30)
+#define MIB ((int64_t)1 << 20)
 
 #define AUDIT_HASH_SIZE (sizeof "sha256:" + TOKEN_HASH_SIZE)
 #define CURSOR_PREFIX   "c1-" /* a change of what a cursor means gets another one */
@@ -144,6 +148,34 @@ json_t *work_text_of(const struct store_rows *rows, size_t row, size_t column)
 json_t *work_int_of(const struct store_rows *rows, size_t row, size_t column)
 {
 	return json_integer(store_get_int(rows, row, column));
+}
+
+struct hugepages work_hugepages_of(const struct store_rows *rows, size_t row, size_t column)
+{
+	return (struct hugepages){{
+		[HUGEPAGES_2MI] = store_get_int(rows, row, column),
+		[HUGEPAGES_1GI] = store_get_int(rows, row, column + 1),
+	}};
+}
+
+/* In whole ones of `unit` bytes. */
+static void set_bytes(json_t *resources, const char *field, int64_t bytes, int64_t unit)
+{
+	if (bytes >= unit)
+		json_object_set_new(resources, field, json_integer(bytes / unit));
+}
+
+json_t *work_host_share(const struct host_share *share)
+{
+	json_t *resources = json_object();
+
+	if (share->vcpus > 0)
+		json_object_set_new(resources, "vcpu", json_integer(share->vcpus));
+	set_bytes(resources, "memoryGiB", share->memory_bytes, GIB);
+	set_bytes(resources, "memoryMiB", share->memory_bytes, MIB);
+	set_bytes(resources, RESERVE_HUGEPAGES_2MI, share->hugepages.bytes[HUGEPAGES_2MI], GIB);
+	set_bytes(resources, RESERVE_HUGEPAGES_1GI, share->hugepages.bytes[HUGEPAGES_1GI], GIB);
+	return resources;
 }
 
 void work_set_time(json_t *object, const char *field, const struct store_rows *rows, size_t row,

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "control/control.h"
+#include "control/core/host_share.h"
 #include "store/store.h"
 
 /* A call's inside: decides, writes, and builds the answer. */
@@ -57,6 +58,10 @@ json_t *work_time(int64_t ms); /* a JSON text, RFC 3339 */
 json_t *work_text(const char *text);
 json_t *work_text_of(const struct store_rows *rows, size_t row, size_t column);
 json_t *work_int_of(const struct store_rows *rows, size_t row, size_t column);
+/* Of this column and the next: bytes of 2Mi, bytes of 1Gi. */
+struct hugepages work_hugepages_of(const struct store_rows *rows, size_t row, size_t column);
+/* {"vcpu", "memoryGiB", "memoryMiB", …} as HostShare: what there is none of is left out. */
+json_t *work_host_share(const struct host_share *share);
 /* Sets `field` unless the column is NULL. */
 void work_set_time(json_t *object, const char *field, const struct store_rows *rows, size_t row,
 		   size_t column);

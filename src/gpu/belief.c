@@ -49,21 +49,18 @@ static bool marker_stands(const struct belief_file *file)
 static void set_aside(struct belief_file *file, const struct error *why)
 {
 	CLEANUP(buf) struct buf text = {0}, aside = {0};
-	int64_t seconds = clock_wall().ms / 1000;
+	struct wall now = clock_wall();
 	struct error error = {0};
 
 	file->belief->doubted = true;
 	file->error = *why;
-	buf_printf(&text, "%s %lld %s\n", file->belief->boot_id, (long long)seconds, why->what);
+	buf_printf(&text, "%s %lld %s\n", file->belief->boot_id, (long long)(now.ms / 1000),
+		   why->what);
 	if (!durable_replace(file->marker, text.data, text.length, 0600, &error)) {
 		file->error = error;
 		return;
 	}
-	do {
-		buf_clear(&aside);
-		buf_printf(&aside, "%s.unreadable-%lld", file->path, (long long)seconds++);
-	} while (durable_stamp(buf_text(&aside)).exists);
-	if (!durable_rename(file->path, buf_text(&aside), &error))
+	if (!durable_set_aside(file->path, now, &aside, &error))
 		file->error = error;
 }
 

@@ -80,7 +80,7 @@ static bool look(struct source *source)
 static const struct health_facts *facts(const struct source *source, struct atom_uuid gpu)
 {
 	vec_each (&simulated_of(source)->scenario.gpus, const struct scenario_gpu *known)
-		if (memcmp(&known->uuid, &gpu, sizeof gpu) == 0)
+		if (atom_uuid_equal(known->uuid, gpu))
 			return &known->facts;
 	return NULL;
 }

@@ -17,6 +17,10 @@ struct http_call {
 	struct exchange exchange;
 	struct curl_slist *connect_to;
 	char *url, *body;
+	http_take_fn *on_data; /* of a stream, with what isn't handed on yet */
+	struct buf come;
+	bool begun; /* on_data was told so */
+	bool *gone; /* set while on_data runs: destroyed by it */
 	http_multi_fn *fn;
 	void *arg;
 	bool refused, ended;
@@ -32,7 +36,9 @@ struct http_multi {
 	struct loop_defer *settle;
 	struct watched *watched;
 	struct http_call *calls; /* newest first */
-	bool *gone;              /* set while callbacks run: destroyed by one of them */
+	struct http_multi
+		*streams; /* that the streams are on, with connections of their own; or NULL */
+	bool *gone;       /* set while callbacks run: destroyed by one of them */
 };
 
 static void must(CURLMcode rc)
@@ -127,6 +133,8 @@ static int want_socket(CURL *easy UNUSED, curl_socket_t fd, int what, void *arg,
 
 static void call_destroy(struct http_call *call)
 {
+	if (call->gone)
+		*call->gone = true;
 	if (!call->refused)
 		curl_multi_remove_handle(call->multi->curl, call->curl);
 	curl_easy_cleanup(call->curl);
@@ -134,6 +142,7 @@ static void call_destroy(struct http_call *call)
 	curl_slist_free_all(call->connect_to);
 	free(call->url);
 	free(call->body);
+	buf_deinit(&call->come);
 	*call->at = call->next;
 	if (call->next)
 		call->next->at = call->at;
@@ -225,12 +234,75 @@ static struct http_call *next_ended(const struct http_multi *multi)
 	return found;
 }
 
+/* --- streams --- */
+
+/* Inside libcurl, where nobody may end a call: they hear of it in settle(). */
+static bool on_piece(void *arg, const char *data, size_t length, struct error *error UNUSED)
+{
+	struct http_call *call = arg;
+
+	buf_add(&call->come, data, length);
+	return true;
+}
+
+static bool has_news(const struct http_call *call)
+{
+	long status = 0;
+
+	if (!call->on_data || call->exchange.refused)
+		return false;
+	if (!call->begun)
+		curl_easy_getinfo(call->curl, CURLINFO_RESPONSE_CODE, &status);
+	return status == 200 || call->come.length > 0;
+}
+
+static struct http_call *next_with_news(const struct http_multi *multi)
+{
+	struct http_call *found = NULL;
+
+	for (struct http_call *call = multi->calls; call; call = call->next)
+		if (has_news(call))
+			found = call;
+	return found;
+}
+
+/* What has come of it, or that it has begun. False when the multi is gone after it. */
+static bool hand_on(struct http_multi *multi, struct http_call *call)
+{
+	CLEANUP(buf) struct buf come = {0};
+	bool gone = false, call_gone = false, goes_on;
+	struct error error = {0};
+
+	if (call->begun) {
+		come = call->come;
+		call->come = (struct buf){0};
+	}
+	call->begun = true;
+	multi->gone = &gone;
+	call->gone = &call_gone;
+	goes_on = call->on_data(call->arg, buf_text(&come), come.length, &error);
+	if (!gone)
+		multi->gone = NULL;
+	if (call_gone)
+		return !gone;
+	call->gone = NULL;
+	if (!goes_on) {
+		call->exchange.refused = call->ended = true;
+		call->exchange.error = error;
+		call->rc = CURLE_WRITE_ERROR;
+	}
+	return true;
+}
+
 static void settle(void *arg)
 {
 	struct http_multi *multi = arg;
 	struct http_call *call;
 
 	note_ended(multi);
+	while ((call = next_with_news(multi)))
+		if (!hand_on(multi, call))
+			return;
 	while ((call = next_ended(multi)))
 		if (!tell(multi, call))
 			return;
@@ -317,20 +389,30 @@ static bool prepare(struct http_call *call, const struct http_identity *identity
 	curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
 	curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(curl, CURLOPT_MAXAGE_CONN, (long)HTTP_MULTI_IDLE_S);
+	if (call->on_data) {
+		call->exchange.take = on_piece;
+		call->exchange.arg = call;
+		curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
+		curl_easy_setopt(curl, CURLOPT_TCP_KEEPIDLE, (long)HTTP_MULTI_SILENCE_S);
+		curl_easy_setopt(curl, CURLOPT_TCP_KEEPINTVL, (long)HTTP_MULTI_PROBE_S);
+	}
 	if (!set_identity(call, identity, &target, error))
 		return false;
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, call->exchange.headers);
 	return true;
 }
 
-struct http_call *http_multi_start(struct http_multi *multi, const struct http_identity *identity,
-				   const struct http_request *request, http_multi_fn *fn, void *arg)
+static struct http_call *start(struct http_multi *multi, const struct http_identity *identity,
+			       const struct http_request *request, http_take_fn *on_data,
+			       http_multi_fn *fn, void *arg)
 {
 	struct http_call *call = mem_alloc(sizeof *call);
 
+	assert(!request->take);
 	*call = (struct http_call){.multi = multi,
 				   .curl = curl_easy_init(),
 				   .url = mem_strdup(request->url),
+				   .on_data = on_data,
 				   .fn = fn,
 				   .arg = arg,
 				   .next = multi->calls,
@@ -347,6 +429,21 @@ struct http_call *http_multi_start(struct http_multi *multi, const struct http_i
 		loop_defer_arm(multi->settle);
 	}
 	return call;
+}
+
+struct http_call *http_multi_start(struct http_multi *multi, const struct http_identity *identity,
+				   const struct http_request *request, http_multi_fn *fn, void *arg)
+{
+	return start(multi, identity, request, NULL, fn, arg);
+}
+
+struct http_call *http_multi_stream(struct http_multi *multi, const struct http_identity *identity,
+				    const struct http_request *request, http_take_fn *on_data,
+				    http_multi_fn *fn, void *arg)
+{
+	if (!multi->streams)
+		multi->streams = http_multi_create(multi->loop);
+	return start(multi->streams, identity, request, on_data, fn, arg);
 }
 
 /* --- all of it --- */
@@ -375,6 +472,7 @@ void http_multi_destroy(struct http_multi *multi)
 {
 	if (!multi)
 		return;
+	http_multi_destroy(multi->streams);
 	if (multi->gone)
 		*multi->gone = true;
 	while (multi->calls)

@@ -17,8 +17,13 @@
 #include "http/client.h"
 #include "sys/loop.h"
 
-#define HTTP_MULTI_CONNECTIONS 8  /* open at a time; further requests wait for one */
+#define HTTP_MULTI_CONNECTIONS 10 /* open at a time; further requests wait for one */
 #define HTTP_MULTI_IDLE_S      60 /* not used again after this */
+
+/* Of a stream: after so much silence the server's system is asked whether it is still there, and again
+ * each HTTP_MULTI_PROBE_S; of nine (Linux' tcp_keepalive_probes) without an answer the connection ends. */
+#define HTTP_MULTI_SILENCE_S 10
+#define HTTP_MULTI_PROBE_S   3
 
 struct http_multi;
 struct http_multi *http_multi_create(struct loop *loop);
@@ -56,4 +61,17 @@ typedef void http_multi_fn(void *arg, enum http_way way, struct http_answer *ans
 struct http_call *http_multi_start(struct http_multi *multi, const struct http_identity *identity,
 				   const struct http_request *request, http_multi_fn *fn,
 				   void *arg);
-void http_call_cancel(struct http_call *call); /* fn isn't called; not after it was */
+
+/* The same for an answer that takes its time, on connections that are no ordinary request's: as many
+ * again. The body of a 200 isn't collected: `on_data` gets it as it comes, from a turn's deferred
+ * functions, and before that, as soon as the answer has begun, once with no bytes. When it returns false
+ * the request ends, as HTTP_BROKEN with its error. `fn` follows exactly once after the last of them; only
+ * of an answer that isn't a 200 is there a body. `timeout_ms` is for all of it; an answer that is cut off
+ * or whose server is gone is HTTP_BROKEN. What one wake-up of the loop has brought is held at most: no more
+ * than libcurl reads at a time (1.6 MB). `request`'s own take stays NULL. */
+struct http_call *http_multi_stream(struct http_multi *multi, const struct http_identity *identity,
+				    const struct http_request *request, http_take_fn *on_data,
+				    http_multi_fn *fn, void *arg);
+
+/* Neither is called after this, nor the call valid after `fn`. Legal in any callback. */
+void http_call_cancel(struct http_call *call);

@@ -1,6 +1,4 @@
-#include "kube/client.h"
-
-#include "http/multi.h"
+#include "kube/client_internal.h"
 #include "sys/random.h"
 
 enum state {
@@ -26,6 +24,7 @@ struct kube_call {
 	struct kube_call_options options;
 	kube_fn *fn;
 	void *arg;
+	char *server; /* of its last try; NULL: none was made */
 	enum state state;
 	struct http_call *http; /* of CALL_FLYING, one of these two */
 	struct reading *reading;
@@ -37,16 +36,8 @@ struct kube_call {
 	struct kube_call *next; /* in the order they came */
 };
 
-struct kube_client {
-	struct loop *loop;
-	struct http_multi *multi;
-	struct credentials *credentials;
-	struct loop_defer *pump;
-	struct kube_call *calls;
-	size_t waiting, flying;
-	bool asking; /* for credentials: nothing is sent before they are there */
-	bool *gone;  /* set while callbacks run: destroyed by one of them */
-};
+_Static_assert(KUBE_IN_FLIGHT <= HTTP_MULTI_CONNECTIONS,
+	       "what may be under way must not wait for a connection");
 
 /* A call of this priority is sent while fewer are under way. */
 static const size_t PLACES[] = {
@@ -80,6 +71,7 @@ static void call_destroy(struct kube_call *call)
 	loop_timer_destroy(call->timer);
 	kube_request_deinit(&call->request);
 	kube_answer_deinit(&call->answer);
+	free(call->server);
 	free(call);
 }
 
@@ -108,6 +100,13 @@ static void set_unreached(struct kube_call *call, enum kube_way way, const struc
 	error_wrap(&call->answer.error, "%s", call->request.subject);
 }
 
+/* What didn't reach it names the URL already; what it answered is its own word, and who it was is ours to say. */
+static void name_server(struct kube_call *call)
+{
+	if (call->answer.error.code != ERROR_NONE)
+		error_wrap(&call->answer.error, "'%s'", call->server);
+}
+
 static void try_ended(struct kube_call *call, enum kube_way way)
 {
 	struct kube_client *kube = call->kube;
@@ -122,6 +121,8 @@ static void try_ended(struct kube_call *call, enum kube_way way)
 	};
 	struct kube_next next = kube_try_decide(&outcome);
 
+	if (way == KUBE_WAY_ANSWERED)
+		name_server(call);
 	if (next.step == KUBE_GIVE_UP) {
 		end(call);
 		return;
@@ -212,6 +213,17 @@ static void on_http(void *arg, enum http_way way, struct http_answer *answer,
 
 /* --- a try's beginning --- */
 
+/* The outcome of its last try stands, if there was one. */
+static void end_waiting(struct kube_call *call)
+{
+	struct error error;
+
+	error_set(&error, ERROR_UNAVAILABLE, "its time was over before it could be sent");
+	if (call->tries == 0)
+		set_unreached(call, KUBE_WAY_UNSENT, &error);
+	end(call);
+}
+
 static void try_start(struct kube_call *call)
 {
 	struct kube_client *kube = call->kube;
@@ -220,8 +232,14 @@ static void try_start(struct kube_call *call)
 	int64_t left_ms = mono_until(loop_now(kube->loop), call->deadline);
 	bool ready = true;
 	struct error error;
-	bool loaded = credentials_load(kube->credentials, &ready, &identity, &error);
+	bool loaded;
 
+	/* Its timer counts by another clock and may come a millisecond later; no time would be any. */
+	if (left_ms <= 0) {
+		end_waiting(call);
+		return;
+	}
+	loaded = credentials_load(kube->credentials, &ready, &identity, &error);
 	if (loaded && !ready) {
 		kube->asking = true;
 		return;
@@ -233,18 +251,12 @@ static void try_start(struct kube_call *call)
 		try_ended(call, KUBE_WAY_CREDENTIALS);
 		return;
 	}
+	free(call->server);
+	call->server = mem_strdup(identity.server);
 	buf_printf(&url, "%s%s", identity.server, buf_text(&call->request.path));
-	const struct http_identity who = {
-		.bearer = identity.token,
-		.certificate_pem = identity.certificate_pem,
-		.key_pem = identity.key_pem,
-		.ca_pem = identity.ca_pem,
-		.server_name = identity.server_name,
-		.proxy = identity.proxy,
-		.https_only = true,
-		/* On a connection that has gone stale nobody could tell whether it was sent. */
-		.fresh = call->fresh || !call->request.repeatable,
-	};
+	/* On a connection that has gone stale nobody could tell whether it was sent. */
+	const struct http_identity who =
+		kube_who(&identity, call->fresh || !call->request.repeatable);
 	const struct http_request request = {
 		.method = call->request.method,
 		.url = buf_text(&url),
@@ -309,17 +321,6 @@ static void pump(void *arg)
 		try_start(call);
 }
 
-/* The outcome of its last try stands, if there was one. */
-static void end_waiting(struct kube_call *call)
-{
-	struct error error;
-
-	error_set(&error, ERROR_UNAVAILABLE, "its time was over before it could be sent");
-	if (call->tries == 0)
-		set_unreached(call, KUBE_WAY_UNSENT, &error);
-	end(call);
-}
-
 /* The deadline of one that waits, or the end of a pause. */
 static void on_time(void *arg)
 {
@@ -377,6 +378,7 @@ static void on_ready(void *arg)
 
 	kube->asking = false;
 	loop_defer_arm(kube->pump);
+	kube_watches_ready(kube);
 }
 
 struct kube_client *kube_client_create(struct loop *loop, const struct credentials_options *options)
@@ -394,6 +396,7 @@ void kube_client_destroy(struct kube_client *kube)
 {
 	if (!kube)
 		return;
+	assert(!kube->watches);
 	if (kube->gone)
 		*kube->gone = true;
 	while (kube->calls)

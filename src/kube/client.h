@@ -12,6 +12,7 @@
  *           nobody's place.
  * Turn      what is longer than KUBE_INLINE_MAX is read on a worker, as a list of pods takes tens of
  *           milliseconds. Local files are read on the loop.
+ * Errors    name the API server that was asked, and what was asked of it.
  * Answers   come through the callback, exactly once, from a turn's deferred functions and never
  *           from inside kube_send(). An answer over KUBE_MAX_ANSWER bytes is an error.
  * Secrets   are in no message.
@@ -26,7 +27,7 @@
 #include "kube/credentials.h"
 #include "sys/loop.h"
 
-#define KUBE_IN_FLIGHT  8
+#define KUBE_IN_FLIGHT  10 /* as many deletions as may be under way (REL-50) */
 #define KUBE_WAITING    512
 #define KUBE_TRY_MS     15000
 #define KUBE_TIMEOUT_MS 30000
@@ -35,7 +36,7 @@
 struct kube_client;
 struct kube_client *kube_client_create(struct loop *loop,
 				       const struct credentials_options *options);
-/* Legal at any moment, also from a callback; calls under way end silently. */
+/* Legal at any moment, also from a callback; calls under way end silently. Watches are stopped before. */
 void kube_client_destroy(struct kube_client *kube);
 
 enum kube_priority {

@@ -24,9 +24,9 @@ struct credentials {
 	loop_fn *ready;
 	void *arg;
 	struct asking asking;
-	VEC(struct file) files; /* none: a service account */
+	VEC(struct file) files;
 	bool too_many, relative;
-	char *context, *service_host, *service_port, *service_folder;
+	char *context;
 	bool loaded;
 	struct kube_access access;
 };
@@ -87,13 +87,8 @@ struct credentials *credentials_create(struct loop *loop, const struct credentia
 	credentials->loop = loop;
 	credentials->ready = ready;
 	credentials->arg = arg;
-	if (options->kubeconfig)
-		add_paths(credentials, options->kubeconfig);
+	add_paths(credentials, options->kubeconfig);
 	credentials->context = mem_strdup(options->context);
-	credentials->service_host = mem_strdup(options->service_host);
-	credentials->service_port = mem_strdup(options->service_port);
-	credentials->service_folder = mem_strdup(options->service_folder ? options->service_folder
-									 : KUBE_SERVICE_ACCOUNT);
 	return credentials;
 }
 
@@ -113,20 +108,14 @@ void credentials_destroy(struct credentials *credentials)
 		free(file->path);
 	vec_deinit(&credentials->files);
 	free(credentials->context);
-	free(credentials->service_host);
-	free(credentials->service_port);
-	free(credentials->service_folder);
 	kube_access_deinit(&credentials->access);
 	free(credentials);
 }
 
-const char *credentials_namespace(const struct credentials *credentials)
-{
-	return credentials->access.namespace;
-}
-
 static bool check_list(const struct credentials *credentials, struct error *error)
 {
+	if (credentials->files.count == 0)
+		return error_set(error, ERROR_INVALID_CONFIG, "no kubeconfig is named");
 	if (credentials->too_many)
 		return error_set(error, ERROR_INVALID_CONFIG, "more than %d kubeconfigs are named",
 				 CREDENTIALS_MAX_FILES);
@@ -184,18 +173,13 @@ static bool load_files(struct credentials *credentials, struct kube_access *ret_
 static bool load_access(struct credentials *credentials, struct error *error)
 {
 	struct kube_access access = {0};
-	bool ok;
 
 	if (!check_list(credentials, error))
 		return false;
 	if (unchanged(credentials))
 		return true;
 	credentials->loaded = false;
-	ok = credentials->files.count > 0
-		     ? load_files(credentials, &access, error)
-		     : kube_access_in_cluster(credentials->service_host, credentials->service_port,
-					      credentials->service_folder, &access, error);
-	if (!ok)
+	if (!load_files(credentials, &access, error))
 		return false;
 	asking_clear(&credentials->asking); /* it borrows the access */
 	kube_access_deinit(&credentials->access);

@@ -15,7 +15,7 @@
  *           NOT_FOUND.
  * Secrets   are overwritten when freed.
  * Threads   the loop's. Reads small local files.
- * Tests     tests/unit/kube/client_test.c (a scripted server), tests/peer/kube (a real one)
+ * Tests     tests/unit/kube/credentials_test.c (a scripted server), tests/peer/kube (a real one)
  */
 #pragma once
 
@@ -30,12 +30,9 @@
 
 struct credentials_options {
 	/* Absolute paths with ':' between, as KUBECONFIG has them; of several, absent ones don't
-	 * count. NULL: a pod's service account. */
+	 * count. */
 	const char *kubeconfig;
 	const char *context; /* NULL: the current one */
-	/* Of a pod: its environment's KUBERNETES_SERVICE_HOST and _PORT; the folder NULL:
-	 * KUBE_SERVICE_ACCOUNT. */
-	const char *service_host, *service_port, *service_folder;
 };
 
 struct credentials;
@@ -63,6 +60,3 @@ MUST_CHECK bool credentials_load(struct credentials *credentials, bool *ret_read
 				 struct kube_identity *ret_identity, struct error *error);
 /* The API server doesn't know us: the next load asks the program again, if there is one. */
 void credentials_renew(struct credentials *credentials);
-
-/* The namespace that the context names, after a load; NULL if none. */
-const char *credentials_namespace(const struct credentials *credentials);

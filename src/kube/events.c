@@ -18,7 +18,6 @@ struct kube_events {
 	char *node;
 	struct kube_event_memory *memory;
 	struct telling *tellings;
-	struct error trouble;
 };
 
 struct kube_events *kube_events_create(struct kube_client *kube, struct loop *loop,
@@ -49,11 +48,6 @@ void kube_events_destroy(struct kube_events *events)
 	free(events);
 }
 
-const struct error *kube_events_trouble(const struct kube_events *events)
-{
-	return &events->trouble;
-}
-
 static void on_told(void *arg, struct kube_answer *answer)
 {
 	struct telling *telling = arg, **at = &telling->events->tellings;
@@ -61,7 +55,6 @@ static void on_told(void *arg, struct kube_answer *answer)
 
 	if (answer->reason != KUBE_DONE)
 		kube_event_forget(events->memory, telling->name);
-	events->trouble = answer->error;
 	while (*at != telling)
 		at = &(*at)->next;
 	*at = telling->next;

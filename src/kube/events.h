@@ -5,7 +5,7 @@
  * that fails is forgotten, and the next of its kind is made anew. What is worth sending and how
  * often is kube/core/event.h's.
  * Threads   the loop's.
- * Tests     tests/unit/kube/client_test.c (a scripted server), tests/peer/kube (a real one)
+ * Tests     tests/unit/kube/collect_test.c (a scripted server), tests/peer/kube (a real one)
  */
 #pragma once
 
@@ -19,6 +19,3 @@ struct kube_events *kube_events_create(struct kube_client *kube, struct loop *lo
 void kube_events_destroy(struct kube_events *events); /* before the client */
 
 void kube_events_tell(struct kube_events *events, const struct kube_event *event);
-
-/* Why the last one failed, for status; empty code when it arrived. */
-const struct error *kube_events_trouble(const struct kube_events *events);

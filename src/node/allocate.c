@@ -128,11 +128,13 @@ static void look_at_foreigns(struct allocator *allocator)
 }
 
 bool allocator_allocate(struct allocator *allocator, const struct inventory *inventory,
-			enum atom_class class, const char *const *ids, size_t count,
-			struct allocate_answer *ret_answer, struct error *error)
+			const struct strays *strays, enum atom_class class, const char *const *ids,
+			size_t count, struct allocate_answer *ret_answer, struct error *error)
 {
-	struct allocate_view view = {
-		.inventory = inventory, .nvidia = &allocator->names, .class = class};
+	struct allocate_view view = {.inventory = inventory,
+				     .strays = strays,
+				     .nvidia = &allocator->names,
+				     .class = class};
 
 	if (!holds_cache_read(allocator->holds, &view.holds, error))
 		return false;

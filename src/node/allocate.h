@@ -17,5 +17,6 @@ void allocator_destroy(struct allocator *allocator);
 
 /* `*ret_answer` must be empty. */
 MUST_CHECK bool allocator_allocate(struct allocator *allocator, const struct inventory *inventory,
-				   enum atom_class class, const char *const *ids, size_t count,
+				   const struct strays *strays, enum atom_class class,
+				   const char *const *ids, size_t count,
 				   struct allocate_answer *ret_answer, struct error *error);

@@ -1,179 +1,12 @@
 #include "node/core/converge.h"
 
 #include "node/core/operation.h"
-#include "node/state.h"
+#include "node/records.h"
 #include "sys/log.h"
-
-/* --- loading --- */
-
-static void load_spec(struct node *node)
-{
-	CLEANUP(buf) struct buf text = {0};
-	struct spec spec = {0};
-
-	spec_deinit(node->spec);
-	free(TAKE(node->spec));
-	node->spec_error = (struct error){0};
-	if (durable_read_record(node->spec_path, SPEC_MAX_FILE, &text, &node->spec_error) &&
-	    spec_parse(buf_text(&text), text.length, &spec, &node->spec_error)) {
-		node->spec = mem_dup(&spec, sizeof spec);
-		node->spec_error = (struct error){0};
-	} else if (node->spec_error.code == ERROR_NOT_FOUND) {
-		node->spec_error = (struct error){0};
-	} else {
-		log_failure(LOG_ERROR, "spec.unreadable", &node->spec_error,
-			    "what is bound stays bound until the control plane sends a Spec");
-	}
-}
-
-static struct report *add_bound(struct reports *reports, const struct hold *hold,
-				int64_t generation)
-{
-	struct report *report = reports_add(reports, REPORT_BOUND, hold->allocation, generation);
-
-	for (size_t i = 0; i < hold->devices.count; i++)
-		*vec_push(&report->atoms) = hold->devices.items[i].atom;
-	return report;
-}
 
 static int64_t generation_of(const struct node *node)
 {
 	return node->spec ? node->spec->generation : 0;
-}
-
-/* All that this node holds and has pending, told anew: after a start (what was bound when it died
- * may not have been told) and to a database that knows nothing of it. `spec` is what it is told
- * under, NULL for none; what that wants again is not told as released. */
-static void tell_all(const struct node *node, const struct spec *spec, struct reports *reports)
-{
-	int64_t generation = spec ? spec->generation : 0;
-
-	for (size_t i = 0; i < node->holds.count; i++)
-		if (!reports_has(reports, REPORT_BOUND, node->holds.items[i].allocation))
-			add_bound(reports, &node->holds.items[i], generation);
-	for (size_t i = 0; i < node->releases.entries.count; i++) {
-		const struct release_entry *entry = &node->releases.entries.items[i];
-
-		if (entry->reported && !(spec && spec_find(spec, entry->allocation)) &&
-		    !reports_has(reports, REPORT_RELEASED, entry->allocation))
-			reports_add(reports, REPORT_RELEASED, entry->allocation, generation);
-	}
-}
-
-/* A release whose report is on disk is reported, though the crash came before the entry said so:
- * what the control plane hears of first must not find the devices claimed. */
-static void mark_reported(struct node *node)
-{
-	for (size_t i = 0; i < node->releases.entries.count; i++) {
-		struct release_entry *entry = &node->releases.entries.items[i];
-
-		if (reports_has(&node->reports, REPORT_RELEASED, entry->allocation))
-			entry->reported = true;
-	}
-}
-
-static void load_reports(struct node *node)
-{
-	CLEANUP(buf) struct buf text = {0};
-	struct error error = {0};
-
-	reports_deinit(&node->reports);
-	node->reports = (struct reports){0};
-	if (durable_read_record(node->reports_path, REPORTS_MAX_FILE, &text, &error) &&
-	    reports_parse(buf_text(&text), text.length, &node->reports, &error))
-		mark_reported(node);
-	else if (error.code != ERROR_NOT_FOUND)
-		log_failure(LOG_ERROR, "reports.unreadable", &error,
-			    "all that is held and pending is reported anew");
-	node->reports_stored = node->reports.sequence;
-	tell_all(node, node->spec, &node->reports);
-}
-
-void converge_load(struct node *node)
-{
-	load_spec(node);
-	load_reports(node);
-}
-
-/* --- the list under way --- */
-
-static void write_deinit(struct node_write *write)
-{
-	spec_deinit(write->spec);
-	free(write->spec);
-	releases_deinit(&write->releases);
-	reports_deinit(&write->reports);
-	buf_deinit(&write->certificate);
-	*write = (struct node_write){0};
-}
-
-static void adopt_spec(struct node *node, struct node_write *write)
-{
-	spec_deinit(node->spec);
-	free(node->spec);
-	node->spec = TAKE(write->spec);
-	node->spec_error = (struct error){0};
-	uplink_beat(node->uplink); /* the control plane shows which generation is stored */
-}
-
-static void adopt(struct node *node, struct node_write *write)
-{
-	if (write->spec)
-		adopt_spec(node, write);
-	if (write->releases_changed) {
-		releases_deinit(&node->releases);
-		node->releases = write->releases;
-		write->releases = (struct releases){0};
-	}
-	if (write->reports_changed) {
-		reports_deinit(&node->reports);
-		node->reports = write->reports;
-		node->reports_stored = node->reports.sequence;
-		write->reports = (struct reports){0};
-	}
-	if (write->certificate_changed) {
-		buf_deinit(&node->identity->certificate_pem);
-		node->identity->certificate_pem = write->certificate;
-		write->certificate = (struct buf){0};
-		log_info("certificate.renewed", "the node's certificate was renewed", NULL);
-	}
-}
-
-static void on_written(void *arg, size_t done_count UNUSED, const struct error *error)
-{
-	struct node_ticket *ticket = arg;
-	struct node *node = ticket->node;
-
-	free(ticket);
-	if (!node) /* destroyed meanwhile: the next start reads what is there */
-		return;
-	node->ticket = NULL;
-	node->holds_due = true;
-	node->figures.writes++;
-	if (!error) {
-		adopt(node, &node->write);
-	} else {
-		/* Some steps are on disk, others not: what is there is the truth. */
-		node->figures.write_failures++;
-		log_failure(LOG_ERROR, "record.write", error, "it is tried again in a second");
-		node->write_after = mono_after(loop_now(node->loop), NODE_WRITE_AGAIN_MS);
-		release_load(node);
-		converge_load(node);
-	}
-	write_deinit(&node->write);
-	node_wake(node);
-}
-
-static void submit(struct node *node, struct durable_steps *steps)
-{
-	if (steps->count == 0) {
-		write_deinit(&node->write);
-		durable_steps_deinit(steps);
-		return;
-	}
-	node->ticket = mem_alloc(sizeof *node->ticket);
-	node->ticket->node = node;
-	durable_submit(node->loop, steps, on_written, node->ticket);
 }
 
 static void step_spec(struct durable_steps *steps, const struct node *node, const struct spec *spec)
@@ -202,33 +35,62 @@ static void step_reports(struct durable_steps *steps, const struct node *node,
 	durable_steps_replace(steps, node->reports_path, text.data, text.length, 0600);
 }
 
+static void step_identity(struct durable_steps *steps, const struct node *node,
+			  const struct identity *identity)
+{
+	CLEANUP(buf) struct buf text = {0};
+	CLEANUP(free) char *path = identity_path(node->config->data, IDENTITY_FILE);
+
+	identity_format(identity, &text);
+	durable_steps_replace(steps, path, text.data, text.length, 0600);
+}
+
 /* --- a Spec that came: stored before anything is done about it --- */
 
-/* The releases that a Spec waits for and that aren't pending; false when there are none. */
+/* The releases that a Spec waits for and that aren't pending, or were said too early for it; false when there are
+ * none. */
 static bool plan_withdrawn(struct node *node, const struct spec *spec, struct mono now,
 			   struct durable_steps *steps)
 {
 	releases_copy(&node->releases, &node->write.releases);
 	node->write.releases_changed = releases_add_withdrawn(
 		&node->write.releases, spec, &node->holds, clock_wall(), now, node->boot_id);
+	if (node->spec && releases_say_again(&node->write.releases, node->spec, spec))
+		node->write.releases_changed = true;
 	if (node->write.releases_changed)
 		step_releases(steps, node, &node->write.releases);
 	return node->write.releases_changed;
 }
 
-/* The Spec that is stored has come again, to a node whose record of releases was lost. */
-static bool recover_releases(struct node *node, const struct spec *spec, struct mono now)
+/* The Spec that is stored has come again, perhaps to a node whose record of releases was lost since, and
+ * whose marker of that is gone already: what it waits for and isn't pending is asked about anew. Said
+ * twice does no harm. Takes the Spec over when it says true. */
+static bool recover_releases(struct node *node, struct spec *spec, struct mono now)
 {
 	struct durable_steps steps = {0};
 
-	if (!node->marker || spec->generation != node->spec->generation)
+	if (spec->generation != node->spec->generation)
 		return false;
 	if (plan_withdrawn(node, spec, now, &steps)) {
-		submit(node, &steps);
+		node->write.again = spec; /* taken back when it can't be written */
+		records_submit(node, &steps);
 		return true;
 	}
-	write_deinit(&node->write);
+	records_write_deinit(&node->write);
 	return false;
+}
+
+/* From here on spec.json is this node's. */
+static void no_longer_fresh(struct node *node, struct durable_steps *steps)
+{
+	struct identity next;
+
+	if (!node->identity || !node->identity->fresh)
+		return;
+	next = *node->identity;
+	next.fresh = false;
+	step_identity(steps, node, &next);
+	node->write.no_longer_fresh = true;
 }
 
 static bool store_spec(struct node *node, struct mono now)
@@ -241,8 +103,10 @@ static bool store_spec(struct node *node, struct mono now)
 		return false;
 	if (!spec_accepts(node->spec, spec)) {
 		recovered = recover_releases(node, spec, now);
-		spec_deinit(spec);
-		free(spec);
+		if (!recovered) {
+			spec_deinit(spec);
+			free(spec);
+		}
 		return recovered;
 	}
 	if (!node->spec || !str_equal(node->spec->lineage, spec->lineage)) {
@@ -251,14 +115,15 @@ static bool store_spec(struct node *node, struct mono now)
 		 * the old numbers under the new lineage. */
 		node->write.reports_changed = true;
 		node->write.reports.sequence = node->reports.sequence;
-		tell_all(node, spec, &node->write.reports);
+		records_tell_all(node, spec, &node->write.reports);
 		node->inventory_due = node->conditions_due = true;
 		step_reports(&steps, node, &node->write.reports);
 	}
 	plan_withdrawn(node, spec, now, &steps);
 	node->write.spec = spec;
 	step_spec(&steps, node, spec);
-	submit(node, &steps);
+	no_longer_fresh(node, &steps);
+	records_submit(node, &steps);
 	return true;
 }
 
@@ -270,6 +135,7 @@ struct pass {
 	struct mono now;
 	struct durable_steps steps;
 	bool entries_changed; /* after the first record of the pass */
+	bool spec_changed;    /* what it says of failures */
 };
 
 /* What is bound again was not released, whatever waits to be said (REL-6): neither the control plane
@@ -283,10 +149,74 @@ static bool take_back(struct pass *pass, const char *allocation)
 	return dropped;
 }
 
+/* Who had a device of what is pending: a restart must know it, too. The record is measured once a pass at
+ * most, and when it was too full, not again before an entry has come or gone. */
+static bool record_pods(struct node *node)
+{
+	struct releases *releases = &node->write.releases;
+	struct releases_room room = {0};
+	bool added = false, measured = false;
+
+	if (node->crowded > 0 && node->crowded == releases->entries.count)
+		return false;
+	node->crowded = 0;
+	vec_each (&node->users, const struct node_users *users) {
+		if (!releases_lack_pods(releases, users->allocation, &users->pods))
+			continue;
+		if (!measured)
+			room = releases_room(releases);
+		measured = true;
+		if (releases_add_pods(releases, &room, users->allocation, &users->pods))
+			added = true;
+		else
+			node->crowded = releases->entries.count;
+	}
+	node->write.releases_changed |= added;
+	return added;
+}
+
+/* And what is known of their ends, where the record alone may know. */
+static bool record_users(struct node *node)
+{
+	struct release_users users = {0};
+	bool changed = unlisted_record(node, &users) &&
+		       releases_set_users(&node->write.releases, &users, node->boot_id);
+
+	vec_deinit(&users);
+	node->write.releases_changed |= changed;
+	return changed;
+}
+
+/* What pods have by what isn't bound here: nobody had recorded it. False: nothing could be added. */
+static bool adopt(struct pass *pass, const struct converge_plan *plan)
+{
+	struct releases *releases = &pass->node->write.releases;
+	struct releases_room room;
+	bool any = false;
+
+	if (plan->adoptions.count > 0)
+		room = releases_room(releases);
+	for (size_t i = 0; i < plan->adoptions.count; i++) {
+		const struct stray *stray = plan->adoptions.items[i];
+		const struct inventory_atom *atom =
+			inventory_find_atom(source_inventory(pass->node->gpus), &stray->atom);
+		struct release_device device = {.atom = stray->atom};
+
+		str_copy(device.visible, sizeof device.visible, atom ? atom->visible : "(gone)");
+		if (!releases_adopt(releases, &room, holds_id_allocation(stray->id), &device,
+				    stray->since, pass->now, pass->node->boot_id))
+			continue; /* as long as it is listed it is claimed all the same */
+		any = true;
+		log_warn("release.adopted", "a pod has a device that isn't bound here", "holder",
+			 stray->who, NULL);
+	}
+	return any;
+}
+
 static void plan_releases(struct pass *pass, const struct converge_plan *plan)
 {
 	struct node_write *write = &pass->node->write;
-	bool dropped = false;
+	bool dropped = false, adopted, pods, users;
 
 	for (size_t i = 0; i < plan->releases.count; i++) {
 		const struct hold *hold = plan->releases.items[i];
@@ -299,7 +229,11 @@ static void plan_releases(struct pass *pass, const struct converge_plan *plan)
 	}
 	if (dropped)
 		step_reports(&pass->steps, pass->node, &write->reports);
-	if (plan->releases.count > 0)
+	adopted = adopt(pass, plan);
+	write->releases_changed |= adopted;
+	pods = record_pods(pass->node);
+	users = record_users(pass->node);
+	if (pods || users || adopted || plan->releases.count > 0)
 		step_releases(&pass->steps, pass->node, &write->releases);
 }
 
@@ -372,6 +306,20 @@ static void plan_moves(struct pass *pass, const struct converge_view *view,
 	plan_numbers(pass, view, plan);
 }
 
+/* What was told of it and hasn't arrived yet would have it withdrawn. Marked in place, as in
+ * plan_failures(). */
+static void forget_failure(struct pass *pass, const char *allocation)
+{
+	struct node *node = pass->node;
+	struct spec_assignment *assignment = spec_find(node->spec, allocation);
+
+	if (!*assignment->failed)
+		return;
+	assignment->failed[0] = '\0';
+	pass->spec_changed = true;
+	(void)reports_drop(&node->write.reports, REPORT_FAILED, allocation);
+}
+
 static void plan_binds(struct pass *pass, struct converge_plan *plan)
 {
 	struct node *node = pass->node;
@@ -382,7 +330,8 @@ static void plan_binds(struct pass *pass, struct converge_plan *plan)
 		(void)holds_find_nodes(hold);
 		step_hold(pass, hold);
 		(void)take_back(pass, hold->allocation);
-		add_bound(&node->write.reports, hold, generation_of(node));
+		forget_failure(pass, hold->allocation);
+		records_add_bound(&node->write.reports, hold, generation_of(node));
 		node->write.reports_changed = true;
 		log_info("bind", "devices are bound", "allocation", hold->allocation, NULL);
 	}
@@ -404,10 +353,12 @@ static void plan_failures(struct pass *pass, const struct converge_plan *plan)
 		/* Marked in place: the record follows in this very list, and if that fails the
 		 * Spec is read anew. */
 		str_copy(assignment->failed, sizeof assignment->failed, failure->reason);
+		pass->spec_changed = true;
+		node->refused_at = pass->now;
 		log_warn("bind.failed", failure->message, "allocation", failure->allocation,
 			 "reason", failure->reason, NULL);
 	}
-	if (plan->failures.count > 0)
+	if (pass->spec_changed)
 		step_spec(&pass->steps, node, node->spec);
 }
 
@@ -444,21 +395,6 @@ static void plan_reported(struct pass *pass, const struct converge_plan *plan)
 	}
 }
 
-/* What is claimed is refused for that; nothing else is done here either. */
-static void answer_operation(const struct node *node, const struct converge_view *claims,
-			     const struct uplink_operation *operation, struct report *report)
-{
-	if (!operation_may(claims, operation->kind, operation->argument, report->reason,
-			   report->message))
-		return;
-	str_copy(report->reason, sizeof report->reason, "unsupported");
-	str_copy(report->message, sizeof report->message,
-		 node->config->host_units
-			 ? "this node takes no operations: bcd only binds GPUs"
-			 : "this node takes no operations: this host's units are managed by "
-			   "others; bcd only binds GPUs");
-}
-
 static void plan_news(struct pass *pass, const struct converge_view *claims)
 {
 	struct node *node = pass->node;
@@ -483,7 +419,8 @@ static void plan_news(struct pass *pass, const struct converge_view *claims)
 		struct report *report = reports_add(&node->write.reports, REPORT_OPERATION,
 						    operation.id, generation_of(node));
 
-		answer_operation(node, claims, &operation, report);
+		operation_refuse(claims, config_hosted(node->config), operation.kind,
+				 operation.argument, report->reason, report->message);
 		node->write.reports_changed = true;
 	}
 }
@@ -506,6 +443,23 @@ static void plan_certificate(struct pass *pass)
 	pem = (struct buf){0};
 }
 
+/* Of the whole identity only this changes: key and certificate are files of their own. */
+static void plan_place(struct pass *pass)
+{
+	struct node *node = pass->node;
+	struct identity next;
+
+	if (!node->place_due)
+		return;
+	node->place_due = false;
+	next = *node->identity;
+	str_copy(next.site, sizeof next.site, node->place.site);
+	str_copy(next.pool, sizeof next.pool, node->place.pool);
+	step_identity(&pass->steps, node, &next);
+	node->write.place = node->place;
+	node->write.place_changed = true;
+}
+
 /* Nobody has a device of a release that was lost: the claim on all GPUs ends. What is on disk is read
  * again then. */
 static void plan_marker(struct pass *pass)
@@ -522,13 +476,17 @@ static void plan_marker(struct pass *pass)
 static void decide(struct pass *pass)
 {
 	struct node *node = pass->node;
+	CLEANUP(buf) struct buf why = {0};
 	const struct converge_view view = {
 		.spec = node->spec,
 		.holds = node->holds_error.code == ERROR_NONE ? &node->holds : NULL,
 		.releases = &node->releases,
 		.releases_unreadable = node->marker,
+		.strays = &node->strays,
 		.inventory = source_inventory(node->gpus),
 		.inventory_unsure = !source_settled(node->gpus) || source_error(node->gpus),
+		.again = mono_until(node->refused_at, pass->now) >= NODE_REFUSED_MS,
+		.unoffered = node_offers(node, &why) ? NULL : buf_text(&why),
 		.host = node_host(node),
 	};
 	struct node_write *write = &node->write;
@@ -543,6 +501,7 @@ static void decide(struct pass *pass)
 	plan_news(pass, &view);
 	plan_reported(pass, &plan);
 	plan_certificate(pass);
+	plan_place(pass);
 	plan_marker(pass);
 	if (write->reports_changed)
 		step_reports(&pass->steps, node, &write->reports);
@@ -558,14 +517,12 @@ void converge_step(struct node *node, struct mono now)
 
 	if (node->ticket || node->misplaced)
 		return;
-	if (mono_until(now, node->write_after) > 0) {
-		node_again(node, node->write_after);
+	if (!records_are_sure(node, now))
 		return;
-	}
 	if (store_spec(node, now))
 		return;
 	releases_copy(&node->releases, &node->write.releases);
 	reports_copy(&node->reports, &node->write.reports);
 	decide(&pass);
-	submit(node, &pass.steps);
+	records_submit(node, &pass.steps);
 }

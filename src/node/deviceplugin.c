@@ -6,6 +6,8 @@
 #include "sys/net.h"
 #include "sys/random.h"
 
+#include <errno.h>
+
 #define MAX_ENTRIES 4096
 #define API_VERSION "v1beta1"
 
@@ -168,6 +170,31 @@ static void try_to_register(struct deviceplugin *plugin, struct mono now)
 		  request.data, request.length, on_registered, plugin);
 }
 
+/* One that can't be looked at is taken for what it was: a kubelet that is started again, or a socket that goes,
+ * isn't noticed then. */
+static void note_unseen(struct deviceplugin *plugin, int kubelet_os, int own_os)
+{
+	struct error error = {0};
+
+	errno = kubelet_os ? kubelet_os : own_os;
+	if (errno)
+		error_os(&error, "stat '%s'", kubelet_os ? plugin->kubelet_path : plugin->path);
+	if (errno && !str_equal(plugin->unseen, error.what))
+		log_failure(LOG_WARN, "deviceplugin.look", &error, "it is taken for what it was");
+	str_copy(plugin->unseen, sizeof plugin->unseen, error.what);
+}
+
+static void note_failing(struct deviceplugin *plugin, bool kubelet_present, struct mono now)
+{
+	bool unregistered = plugin->streams.count == 0 && *plugin->error;
+	bool failing = plugin->options.offer->served && kubelet_present &&
+		       (unregistered || *plugin->unseen);
+
+	if (failing && !plugin->failing)
+		plugin->failing_since = now;
+	plugin->failing = failing;
+}
+
 /* Is it the same file? Its times change when somebody links or chmods it; the inode does not. */
 static bool same_file(struct durable_stamp a, struct durable_stamp b)
 {
@@ -182,17 +209,21 @@ static bool same_socket(struct durable_stamp a, struct durable_stamp b)
 struct mono deviceplugin_step(struct deviceplugin *plugin, struct mono now, bool *ret_timed)
 {
 	struct durable_stamp kubelet = durable_stamp(plugin->kubelet_path);
+	struct durable_stamp own =
+		plugin->server ? durable_stamp(plugin->path) : (struct durable_stamp){0};
 	struct registration_view view;
 	struct registration_plan plan;
 
 	if (plugin->answered)
 		end_call(plugin);
+	note_unseen(plugin, kubelet.os, own.os);
+	note_failing(plugin, kubelet.exists || kubelet.os, now);
 	view = (struct registration_view){
 		.wanted = plugin->options.offer->served,
-		.kubelet_present = kubelet.exists,
+		.kubelet_present = kubelet.exists || kubelet.os,
 		.kubelet_new = kubelet.exists && !same_socket(kubelet, plugin->kubelet),
 		.up = plugin->server,
-		.own_lost = plugin->server && !same_file(durable_stamp(plugin->path), plugin->own),
+		.own_lost = plugin->server && !own.os && !same_file(own, plugin->own),
 		.calling = plugin->calling,
 		.streaming = plugin->streams.count > 0,
 		.accepted = plugin->accepted,
@@ -227,7 +258,9 @@ struct deviceplugin_state deviceplugin_state(const struct deviceplugin *plugin)
 		.registered = plugin->streams.count > 0,
 		.socket = plugin->name,
 		.why = plugin->why,
-		.error = plugin->error,
+		.error = *plugin->unseen ? plugin->unseen : plugin->error,
+		.failing = plugin->failing,
+		.failing_since = plugin->failing_since,
 		.since = plugin->registered_since,
 	};
 }

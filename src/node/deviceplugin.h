@@ -19,10 +19,11 @@ struct deviceplugin;
 struct deviceplugin_options {
 	enum atom_class class;
 	const char *folder;          /* the kubelet's device-plugins */
-	struct allocator *allocator; /* these three outlive the plugin */
+	struct allocator *allocator; /* these four outlive the plugin */
 	const struct source *gpus;
-	const struct offer *offer; /* as offered now; the caller tells of changes */
-	loop_fn *wake;             /* something happened: a turn is due */
+	const struct strays *strays; /* who has what isn't bound here, as far as is known now */
+	const struct offer *offer;   /* as offered now; the caller tells of changes */
+	loop_fn *wake;               /* something happened: a turn is due */
 	void *arg;
 };
 
@@ -44,8 +45,10 @@ struct deviceplugin_state {
 	bool registered;
 	const char *socket; /* base name; "" while there is none */
 	const char *why;    /* what it does or waits for */
-	const char *error;  /* of the last try; "" */
-	struct wall since;  /* of `registered` */
+	const char *error;  /* of the last try, or of the look at the sockets; "" */
+	bool failing;       /* by that error, since then: it may be that the kubelet isn't told */
+	struct mono failing_since;
+	struct wall since; /* of `registered` */
 };
 struct deviceplugin_state deviceplugin_state(const struct deviceplugin *plugin);
 

@@ -35,6 +35,9 @@ struct deviceplugin {
 	struct mono tried;
 	uint32_t failures, jitter;
 	char error[ERROR_WHAT_SIZE];
+	char unseen[ERROR_WHAT_SIZE]; /* why a socket can't be looked at; "": it can */
+	bool failing;                 /* one of the two, with a kubelet there */
+	struct mono failing_since;
 	const char *why;
 };
 

@@ -253,10 +253,11 @@ static bool allocate(struct deviceplugin *plugin, const V1beta1__AllocateRequest
 		const V1beta1__ContainerAllocateRequest *asked = request->container_requests[i];
 		struct allocate_answer one = {0};
 
-		if (!allocator_allocate(
-			    plugin->options.allocator, source_inventory(plugin->options.gpus),
-			    plugin->options.class, (const char *const *)asked->devices_ids,
-			    asked->n_devices_ids, &one, error))
+		if (!allocator_allocate(plugin->options.allocator,
+					source_inventory(plugin->options.gpus),
+					plugin->options.strays, plugin->options.class,
+					(const char *const *)asked->devices_ids,
+					asked->n_devices_ids, &one, error))
 			return false;
 		message.container_responses[message.n_container_responses++] =
 			container_message(&arena, &one);

@@ -100,7 +100,7 @@ static void make_text(struct exporter *exporter, struct mono now)
 		.node = node->identity ? node->identity->node_id : "",
 		.hostname = node->machine.hostname,
 		.kubernetes_node = node->config->node_name,
-		.api = node_gpu_api(node),
+		.api = node->config->gpu_api,
 		.started = node->started,
 		.inventory = source_inventory(node->gpus),
 		.gpus_readable = !source_error(node->gpus),

@@ -1,42 +1,22 @@
 #include "node/join.h"
 
 #include "http/client.h"
-#include "pki/cert.h"
-#include "pki/envelope.h"
-#include "proto/join.pb-c.h"
-#include "proto/message.h"
+#include "node/joining.h"
+#include "pki/wellknown.h"
 #include "proto/methods.h"
 #include "rpc/rpc.h"
-#include "rpc/tls.h"
 #include "sys/clock.h"
 #include "sys/durable.h"
-#include "sys/machine.h"
-#include "text/tree.h"
 
-#define MAX_WELL_KNOWN  ((size_t)16 << 10)
-#define MAX_UUID        64
-#define CALL_TIMEOUT_MS 20000
-
-MESSAGE_TYPE(join_request, Bettercompute__V1__JoinRequest, bettercompute__v1__join_request)
-MESSAGE_TYPE(join_answer, Bettercompute__V1__JoinAnswer, bettercompute__v1__join_answer)
-
-/* Everything of one try. */
+/* Everything of one run. */
 struct join {
 	const struct config *config;
 	struct error *error;
-	struct arena arena;
-	struct buf token;    /* secret */
-	const char *expired; /* the certificate that is renewed by its key; NULL: joins by token */
-	struct pki_key *key, *encryption_key;
-	struct pin_list encryption_pins, signing_pins;
-	const char *addresses[CONFIG_MAX_ADDRESSES];
-	size_t address_count;
-	const char *server_name;
-	char nonce[JOIN_NONCE_SIZE];
-	char *envelope;
+	struct buf token; /* secret */
+	struct pki_key *key;
+	struct joining joining;
 	/* one call */
 	struct loop *loop;
-	struct loop_timer *timer;
 	struct rpc_client *client;
 	bool over;
 	enum join_exit exit;
@@ -48,10 +28,8 @@ static void join_deinit(struct join *join)
 {
 	pki_wipe(&join->token);
 	pki_key_destroy(join->key);
-	pki_key_destroy(join->encryption_key);
-	free(join->envelope);
+	joining_deinit(&join->joining);
 	buf_deinit(&join->answer);
-	arena_deinit(&join->arena);
 }
 
 /* --- the token's file (JOIN-8, 9, 10) --- */
@@ -81,11 +59,8 @@ static bool load_key(struct join *join)
 	struct buf pem = {0};
 	bool ok;
 
-	if (durable_read(path, PKI_PEM_MAX, &pem, join->error)) {
-		ok = pki_key_from_pem(buf_text(&pem), pem.length, &join->key, join->error);
-		pki_wipe(&pem);
-		return ok || error_wrap(join->error, "'%s'", path);
-	}
+	if (join->key || identity_load_key(join->config->data, &join->key, join->error))
+		return true;
 	if (join->error->code != ERROR_NOT_FOUND)
 		return false;
 	ok = pki_key_generate(&join->key, join->error) &&
@@ -97,81 +72,12 @@ static bool load_key(struct join *join)
 
 /* --- whom to ask, and under which key --- */
 
-static bool take_encryption_key(struct join *join, const char *text, const char *from)
+/* What the step before ended with, if nothing else is known of it. */
+static bool mistrust(struct join *join)
 {
-	char pin[PIN_SIZE];
-
-	if (!pki_key_from_jwk(text, strlen(text), PKI_USE_ENCRYPTION, &join->encryption_key,
-			      join->error))
-		return error_wrap(join->error, "the join encryption key %s", from);
-	pki_key_pin(join->encryption_key, pin);
-	if (pin_check(&join->encryption_pins, pin, "the join encryption key", join->error))
-		return true;
-	join->exit = JOIN_PINS;
+	if (joining_is_mistrust(join->error))
+		join->exit = JOIN_PINS;
 	return false;
-}
-
-static bool configured_key(struct join *join)
-{
-	const char *text = join->config->encryption_jwk;
-	CLEANUP(buf) struct buf file = {0};
-
-	if (text[0] == '{')
-		return take_encryption_key(join, text, "in join.encryption_jwk");
-	return durable_read(text, PKI_JWK_MAX, &file, join->error) &&
-	       take_encryption_key(join, buf_text(&file), "in join.encryption_jwk");
-}
-
-/* "https://host:port" without a path, as "host:port". */
-static bool take_gateway_url(struct join *join, const char *url)
-{
-	size_t length = str_starts(url, "https://") ? strcspn(url + 8, "/?#") : 0;
-
-	if (length == 0)
-		return error_set(join->error, ERROR_INVALID_INPUT,
-				 "the well-known document: gateway.url '%.200s' is not https://",
-				 url);
-	join->addresses[join->address_count++] = arena_strndup(&join->arena, url + 8, length);
-	return true;
-}
-
-/* What it says carries no trust: the key is checked by its pin, the gateway by its certificate. */
-static bool read_well_known(struct join *join, const struct buf *body)
-{
-	CLEANUP(tree) json_t *tree = NULL, *jwk = NULL;
-	CLEANUP(buf) struct buf text = {0};
-	json_t *gateway, *section, *next;
-	const char *url, *name;
-	int64_t version;
-
-	if (!tree_parse(body->data, body->length, MAX_WELL_KNOWN, "the well-known document", &tree,
-			join->error) ||
-	    !tree_get_int(tree, "version", "", 1, 1, &version, join->error) ||
-	    !tree_get_object(tree, "gateway", "", &gateway, join->error) ||
-	    !tree_get_string(gateway, "url", "gateway", 512, &url, join->error) ||
-	    !tree_get_string(gateway, "serverName", "gateway", 255, &name, join->error) ||
-	    !tree_get_object(tree, "join", "", &section, join->error) ||
-	    !tree_get_object(section, "encryptionJwk", "join", &jwk, join->error))
-		return false;
-	json_incref(jwk);
-	if (join->address_count == 0) {
-		if (!take_gateway_url(join, url))
-			return false;
-		join->server_name = arena_strdup(&join->arena, name);
-	}
-	tree_dump_canonical(&text, jwk);
-	if (take_encryption_key(join, buf_text(&text), "of the control plane"))
-		return true;
-	/* While the control plane's keys change, its next one may be the one that is pinned. */
-	next = json_object_get(section, "nextEncryptionJwk");
-	if (!next || join->error->code != ERROR_FORBIDDEN)
-		return false;
-	pki_key_destroy(join->encryption_key);
-	join->encryption_key = NULL;
-	join->exit = JOIN_FAILED;
-	buf_clear(&text);
-	tree_dump_canonical(&text, next);
-	return take_encryption_key(join, buf_text(&text), "of the control plane");
 }
 
 static bool fetch_key(struct join *join)
@@ -183,85 +89,33 @@ static bool fetch_key(struct join *join)
 	CLEANUP(http_answer) struct http_answer answer = {0};
 	CLEANUP(buf) struct buf url = {0};
 
-	if (!*join->config->join_server)
-		return error_set(join->error, ERROR_INVALID_CONFIG,
-				 "neither join.server nor join.encryption_jwk is configured");
-	buf_printf(&url, "%s/.well-known/better-compute", join->config->join_server);
-	join->exit = JOIN_NETWORK;
-	if (!http_get(&options, buf_text(&url), MAX_WELL_KNOWN, CALL_TIMEOUT_MS, &answer,
+	joining_url(&join->joining, &url);
+	if (!http_get(&options, buf_text(&url), WELLKNOWN_MAX_SIZE, JOINING_CALL_MS, &answer,
 		      join->error)) {
+		join->exit = JOIN_NETWORK;
+		if (join->error->code == ERROR_FORBIDDEN)
+			return error_hint(join->error, JOINING_AUTHORITY_HINT);
 		if (join->error->code != ERROR_INVALID_INPUT)
 			return false;
 		join->exit = JOIN_FAILED; /* a wrong address stays wrong */
-		return error_hint(join->error, "join.server is an https:// address; where there is "
-					       "none, configure join.encryption_jwk.");
+		return error_hint(join->error, "%s", JOINING_KEY_HINT);
 	}
 	if (answer.status != 200)
-		return error_set(join->error, ERROR_UNAVAILABLE, "'%s' answers %d", buf_text(&url),
-				 answer.status);
-	join->exit = JOIN_FAILED;
-	return read_well_known(join, &answer.body);
+		join->exit = JOIN_NETWORK;
+	return joining_take_document(&join->joining, answer.status, &answer.body, join->error) ||
+	       mistrust(join);
 }
 
+/* Once, however often is asked. */
 static bool find_control_plane(struct join *join)
 {
-	const struct config *config = join->config;
-
-	if (!pin_list_parse(config->encryption_pins, "join.encryption_pins", &join->encryption_pins,
-			    join->error) ||
-	    !pin_list_parse(config->signing_pins, "join.signing_pins", &join->signing_pins,
-			    join->error))
-		return false;
-	join->server_name = config->server_name;
-	for (size_t i = 0; i < config->address_count; i++)
-		join->addresses[join->address_count++] = config->addresses[i];
-	if (*config->encryption_jwk) {
-		if (!configured_key(join))
-			return false;
-	} else if (!fetch_key(join)) {
-		return false;
-	}
-	if (join->address_count > 0)
+	join->exit = JOIN_FAILED;
+	if (join->joining.encryption_key)
 		return true;
-	return error_set(join->error, ERROR_INVALID_CONFIG, "gateway.addresses is not configured");
-}
-
-/* --- the request --- */
-
-static void read_smbios(struct join *join, const char **ret_uuid)
-{
-	CLEANUP(buf) struct buf path = {0}, text = {0};
-	struct error ignored; /* a machine without one has none */
-
-	buf_printf(&path, "%s/class/dmi/id/product_uuid", join->config->sys);
-	*ret_uuid = NULL;
-	if (!durable_read(buf_text(&path), MAX_UUID, &text, &ignored))
-		return;
-	*ret_uuid = arena_strndup(&join->arena, buf_text(&text), strcspn(buf_text(&text), "\n"));
-}
-
-static bool seal(struct join *join)
-{
-	CLEANUP(buf) struct buf csr = {0};
-	char boot_id[CLOCK_BOOT_ID_SIZE];
-	struct join_request request = {0};
-	struct machine machine;
-	const char *uuid;
-
-	if (!cert_request_make(join->key, &csr, NULL, join->error))
-		return false;
-	clock_boot_id(boot_id);
-	machine_read(&machine);
-	read_smbios(join, &uuid);
-	join_nonce(join->nonce);
-	str_copy(request.nonce, sizeof request.nonce, join->nonce);
-	request.token = (char *)(uintptr_t)buf_text(&join->token); /* borrowed, never freed here */
-	request.csr_pem = (char *)(uintptr_t)buf_text(&csr);
-	request.certificate_pem = (char *)(uintptr_t)join->expired;
-	request.smbios_uuid = (char *)(uintptr_t)uuid;
-	request.hostname = machine.hostname;
-	request.boot_id = boot_id;
-	return join_request_seal(&request, join->encryption_key, &join->envelope, join->error);
+	joining_deinit(&join->joining);
+	if (!joining_begin(&join->joining, join->config, join->error))
+		return mistrust(join);
+	return !joining_needs_key(&join->joining) || fetch_key(join);
 }
 
 /* --- the call --- */
@@ -286,48 +140,30 @@ static void on_answer(void *arg, const struct rpc_status *status, const uint8_t 
 {
 	struct join *join = arg;
 
-	if (status->code == RPC_OK) {
+	buf_clear(&join->answer);
+	if (status->code == RPC_OK)
 		buf_add(&join->answer, data, length);
-		end(join, JOIN_DONE);
-		return;
-	}
-	rpc_status_to_error(status, join->error);
-	if (status->code == RPC_UNAUTHENTICATED || status->code == RPC_PERMISSION_DENIED)
-		end(join, JOIN_TOKEN);
-	else if (status->code == RPC_UNAVAILABLE || status->code == RPC_DEADLINE_EXCEEDED)
-		end(join, JOIN_NETWORK);
 	else
-		end(join, JOIN_FAILED);
-}
-
-static bool make_tls(struct join *join, struct rpc_tls **ret_tls)
-{
-	const struct rpc_tls_client_options options = {.server_name = join->server_name,
-						       .pins = join->config->ca_pins};
-
-	return rpc_tls_client_create(&options, ret_tls, join->error);
+		rpc_status_to_error(status, join->error);
+	end(join, joining_exit_of(status));
 }
 
 /* One address. The reason of a refused handshake comes with the end of the connection. */
 static void call(struct join *join, const char *address)
 {
 	static const struct rpc_client_handlers handlers = {.on_down = on_down};
-	Bettercompute__V1__JoinRequest message = BETTERCOMPUTE__V1__JOIN_REQUEST__INIT;
-	CLEANUP(buf) struct buf request = {0};
+	const struct buf *request = &join->joining.request;
 	struct rpc_tls *tls = NULL;
 
 	join->over = false;
 	join->trust = (struct error){0};
 	join->exit = JOIN_FAILED;
-	message.envelope = join->envelope;
-	if (!make_tls(join, &tls) || !join_request_pack(&message, &request, join->error)) {
-		rpc_tls_destroy(tls);
+	if (!joining_tls(&join->joining, &tls, join->error))
 		return;
-	}
 	join->loop = loop_create();
 	join->client = rpc_client_create(join->loop, address, tls, 0, &handlers, join);
-	rpc_unary(join->client, METHOD_JOIN_JOIN, CALL_TIMEOUT_MS, 0, request.data, request.length,
-		  on_answer, join);
+	rpc_unary(join->client, METHOD_JOIN_JOIN, JOINING_CALL_MS, 0, request->data,
+		  request->length, on_answer, join);
 	while (!join->over)
 		loop_run(join->loop);
 	rpc_client_destroy(join->client);
@@ -344,74 +180,156 @@ static void call(struct join *join, const char *address)
 
 static void call_any(struct join *join)
 {
-	for (size_t i = 0; i < join->address_count; i++) {
-		call(join, join->addresses[i]);
+	for (size_t i = 0; i < join->joining.address_count; i++) {
+		call(join, join->joining.addresses[i]);
 		if (join->exit != JOIN_NETWORK)
 			return;
 	}
 }
 
-/* --- the answer --- */
-
-static bool take_answer(struct join *join, struct identity *identity)
+/* By this token, or by this certificate, of which one is "" or NULL. */
+static enum join_exit ask(struct join *join, const char *token, const char *certificate_pem,
+			  struct identity *ret_identity)
 {
-	CLEANUP(message) Bettercompute__V1__JoinAnswer *message = NULL;
-	struct join_answer answer = {0};
-	bool ok;
+	const struct buf *answer = &join->answer;
 
-	join->exit = JOIN_FAILED;
-	if (!join_answer_unpack(join->answer.data, join->answer.length, &message, join->error))
-		return false;
-	if (!join_answer_verify(message->envelope, &join->signing_pins, join->nonce, &answer,
-				join->error)) {
-		if (join->error->code == ERROR_FORBIDDEN)
-			join->exit = JOIN_PINS;
-		return error_wrap(join->error, "the join answer");
+	if (!find_control_plane(join) || !load_key(join))
+		return join->exit;
+	if (!joining_seal(&join->joining, join->key, token, certificate_pem, join->error))
+		return JOIN_FAILED;
+	call_any(join);
+	if (join->exit != JOIN_DONE)
+		return join->exit;
+	if (!joining_judge(&join->joining, join->key, answer->data, answer->length, ret_identity,
+			   join->error))
+		return joining_is_mistrust(join->error) ? JOIN_PINS : JOIN_FAILED;
+	if (identity_check_clock(&ret_identity->certificate_pem, clock_wall(), join->error))
+		return JOIN_DONE;
+	identity_deinit(ret_identity);
+	*ret_identity = (struct identity){0};
+	return JOIN_FAILED;
+}
+
+/* --- what to do next --- */
+
+static void say_next(const struct join *join, enum join_exit exit, const char *token_file)
+{
+	bool pod = config_hosted(join->config);
+
+	/* Of pins more is to be said than which of them it was. */
+	if (*join->error->hint && exit != JOIN_PINS)
+		return;
+	switch (exit) {
+	case JOIN_DONE:
+		break;
+	case JOIN_TOKEN_FILE:
+	case JOIN_TOKEN:
+		if (pod)
+			error_hint(join->error, JOINING_SECRET_HINT);
+		else
+			error_hint(join->error, JOIN_TOKEN_HINT, token_file ? token_file : "FILE");
+		break;
+	case JOIN_PINS:
+		error_hint(join->error,
+			   "Compare config.toml's pins, and [gateway] server_name, with "
+			   "'better-compute pki show' on the control plane's host. Where a key was "
+			   "changed, %s; where none was, somebody is in between",
+			   pod ? "render the manifests anew and apply them"
+			       : "put the new pin there");
+		break;
+	case JOIN_NETWORK:
+		error_hint(
+			join->error,
+			"See to it that the control plane runs and is reached from here: address, "
+			"name resolution, firewalls. %s",
+			pod ? "This container is started again until it is"
+			    : "Then run this again");
+		break;
+	case JOIN_FAILED:
+	case JOIN_USAGE:
+		error_hint(join->error,
+			   "Mend what it names, then %s; of what the control plane refuses its log "
+			   "says more",
+			   pod ? "this container goes on when it is started again"
+			       : "run this again");
+		break;
 	}
-	ok = cert_check_key(answer.certificate_pem, join->key, join->error) &&
-	     pki_key_to_pem(join->key, &identity->key_pem, join->error);
-	if (ok) {
-		str_copy(identity->node_id, sizeof identity->node_id, answer.node_id);
-		str_copy(identity->trust, sizeof identity->trust, answer.trust);
-		str_copy(identity->gateway_address, sizeof identity->gateway_address,
-			 answer.gateway_address);
-		str_copy(identity->gateway_server_name, sizeof identity->gateway_server_name,
-			 answer.gateway_server_name);
-		buf_add_text(&identity->certificate_pem, answer.certificate_pem);
-	}
-	join_answer_deinit(&answer);
-	return ok && identity_store(join->config->data, identity, join->error);
 }
 
 /* --- all of it --- */
 
-static bool is_expired(const struct identity *identity)
+/* Before anything is spent for what couldn't be kept then. */
+static bool check_writable(const struct join *join)
 {
-	struct cert_info info;
-	struct error ignored; /* an unreadable one is no good either */
+	static const char *const names[] = {IDENTITY_KEY, IDENTITY_CERTIFICATE, IDENTITY_FILE};
 
-	return !cert_read(buf_text(&identity->certificate_pem), identity->certificate_pem.length,
-			  &info, &ignored) ||
-	       info.not_after.ms <= clock_wall().ms;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		CLEANUP(free) char *path = identity_path(join->config->data, names[i]);
+
+		if (!durable_check_writable(path, join->error))
+			return false;
+	}
+	return true;
 }
 
-static enum join_exit run(struct join *join, const char *token_file, bool renews,
-			  struct identity *identity)
+/* The key proves who this machine is. `why` is what a token was good for; NULL: none was given. */
+static enum join_exit renew(struct join *join, const struct identity *before,
+			    const char *token_file, const struct error *why,
+			    enum join_exit why_exit, struct identity *ret_identity)
 {
-	join->exit = JOIN_FAILED;
-	if (token_file && !read_token(join, token_file))
-		return JOIN_TOKEN_FILE;
-	if (!token_file && !renews) {
-		error_set(join->error, ERROR_INVALID_INPUT, "this machine has not joined");
-		error_hint(join->error, "Give the join token with --token-file FILE.");
-		return JOIN_USAGE;
+	enum join_exit exit = ask(join, "", buf_text(&before->certificate_pem), ret_identity);
+
+	if (exit != JOIN_TOKEN)
+		return exit;
+	if (why)
+		error_wrap(join->error, "%s; nor can '%s' be renewed by its key", why->what,
+			   before->node_id);
+	else
+		error_wrap(join->error, "'%s' can't be renewed by its key", before->node_id);
+	error_hint(join->error, JOIN_TOKEN_HINT, token_file ? token_file : "FILE");
+	return why ? why_exit : exit;
+}
+
+static enum join_exit by_token(struct join *join, const char *token_file,
+			       const struct identity *before, struct identity *ret_identity)
+{
+	bool has_key = before->certificate_pem.length > 0;
+	struct error why;
+	enum join_exit exit = JOIN_TOKEN_FILE;
+
+	if (read_token(join, token_file)) {
+		exit = ask(join, buf_text(&join->token), NULL, ret_identity);
+		if (exit != JOIN_TOKEN || !has_key)
+			return exit;
+	} else if (join->error->code != ERROR_NOT_FOUND || !has_key) {
+		return exit;
 	}
-	if (!find_control_plane(join) || !load_key(join) || !seal(join))
-		return join->exit;
-	call_any(join);
-	if (join->exit != JOIN_DONE)
-		return join->exit;
-	return take_answer(join, identity) ? JOIN_DONE : join->exit;
+	why = *join->error;
+	return renew(join, before, token_file, &why, exit, ret_identity);
+}
+
+static enum join_exit run(struct join *join, const char *token_file, const struct identity *before,
+			  struct identity *ret_identity)
+{
+	if (!check_writable(join))
+		return JOIN_FAILED;
+	if (token_file)
+		return by_token(join, token_file, before, ret_identity);
+	if (before->certificate_pem.length > 0)
+		return renew(join, before, NULL, NULL, JOIN_TOKEN, ret_identity);
+	error_set(join->error, ERROR_INVALID_INPUT, "this machine has not joined");
+	error_hint(join->error, "Give the join token with --token-file FILE.");
+	return JOIN_USAGE;
+}
+
+static bool keep(const struct join *join, const struct identity *before, struct identity *identity)
+{
+	identity->fresh = before->fresh || !str_equal(identity->node_id, before->node_id);
+	if (!identity->fresh) {
+		str_copy(identity->site, sizeof identity->site, before->site);
+		str_copy(identity->pool, sizeof identity->pool, before->pool);
+	}
+	return identity_store(join->config->data, identity, join->error);
 }
 
 enum join_exit join_run(const struct config *config, const char *token_file,
@@ -423,25 +341,33 @@ enum join_exit join_run(const struct config *config, const char *token_file,
 	struct durable_lock *lock = NULL;
 	CLEANUP(free) char *lock_path = identity_path(config->data, "join.lock");
 	enum join_exit exit = JOIN_FAILED;
+	struct error ignored; /* without a rest of it the machine joins by a token */
 	bool joined;
 
 	if (!durable_make_folder(config->data, 0700, error) ||
-	    !durable_lock_take(lock_path, &lock, error))
-		return JOIN_FAILED;
+	    !durable_lock_take(lock_path, &lock, error)) {
+		say_next(&join, exit, token_file);
+		return exit;
+	}
+	durable_tidy(lock_path, clock_wall());
 	joined = identity_load(config->data, &before, error);
-	*ret_already = joined && !is_expired(&before);
+	*ret_already = joined && !identity_expired(&before, clock_wall());
 	if (*ret_already) {
 		*ret_identity = before;
 		before = (struct identity){0};
 		exit = JOIN_DONE;
 	} else if (joined || error->code == ERROR_NOT_FOUND) {
-		join.expired = joined && !token_file ? buf_text(&before.certificate_pem) : NULL;
-		exit = run(&join, token_file, joined, &identity);
+		if (!joined && !identity_load_rest(config->data, &before, &ignored))
+			before = (struct identity){0};
+		exit = run(&join, token_file, &before, &identity);
+		if (exit == JOIN_DONE && !keep(&join, &before, &identity))
+			exit = JOIN_FAILED;
 		if (exit == JOIN_DONE) {
 			*ret_identity = identity;
 			identity = (struct identity){0};
 		}
 	}
+	say_next(&join, exit, token_file);
 	join_deinit(&join);
 	durable_lock_destroy(lock);
 	return exit;

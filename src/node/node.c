@@ -1,6 +1,8 @@
 #include "node/node.h"
 
+#include "kube/client.h"
 #include "node/exporter.h"
+#include "node/records.h"
 #include "node/state.h"
 #include "node/status.h"
 #include "sys/log.h"
@@ -21,6 +23,21 @@ void node_again(struct node *node, struct mono when)
 	node->timer_at = when;
 }
 
+bool node_serves_kubelet(const struct node *node)
+{
+	return config_hosted(node->config) && !labels_node_unknown(node->labels);
+}
+
+struct kube_client *node_kube(struct node *node)
+{
+	const struct credentials_options options = {.kubeconfig = node->config->kubeconfig};
+
+	assert(*node->config->kubeconfig);
+	if (!node->kube)
+		node->kube = kube_client_create(node->loop, &options);
+	return node->kube;
+}
+
 /* --- looking --- */
 
 static void read_holds(struct node *node, struct mono now)
@@ -28,13 +45,16 @@ static void read_holds(struct node *node, struct mono now)
 	struct holds holds = {0};
 	struct error error = {0};
 
-	if (!node->holds_due && mono_until(now, mono_after(node->holds_read_at, NODE_HOLDS_MS)) > 0)
+	int64_t again = node->holds_error.code == ERROR_NONE ? NODE_HOLDS_MS : NODE_TICK_MS;
+
+	if (!node->holds_due && mono_until(now, mono_after(node->holds_read_at, again)) > 0)
 		return;
 	node->holds_due = false;
 	node->holds_read_at = now;
 	if (holds_read(node->config->cdi, &holds, &error)) {
 		holds_deinit(&node->holds);
 		node->holds = holds;
+		node->unread |= node->holds_error.code != ERROR_NONE; /* bound, but not told */
 		node->holds_error = (struct error){0};
 		return;
 	}
@@ -46,13 +66,15 @@ static void read_holds(struct node *node, struct mono now)
 
 static void look_at_offers(struct node *node)
 {
+	CLEANUP(buf) struct buf why = {0};
 	const struct offer_view view = {
 		.holds = node->holds_error.code == ERROR_NONE ? &node->holds : NULL,
 		.holds_error = node->holds_error.what,
 		.inventory = source_inventory(node->gpus),
 		.before = &node->offers,
-		.enabled = source_settled(node->gpus) && config_hosted(node->config) &&
-			   str_equal(node_gpu_api(node), "device-plugin"),
+		.enabled = source_settled(node->gpus) && node_serves_kubelet(node) &&
+			   !exposure_open(node->exposure) && node_offers(node, &why),
+		.list_awaited = release_only_in_checkpoint(node),
 	};
 	struct offers offers = {0};
 	bool changed[ATOM_CLASSES];
@@ -132,6 +154,43 @@ static void log_change(char told[ERROR_WHAT_SIZE], const struct error *now, cons
 		log_info(event, "it works again", NULL);
 }
 
+static struct node_health *find_health(const struct node *node, struct atom_uuid gpu)
+{
+	for (size_t i = 0; i < node->health.count; i++)
+		if (atom_uuid_equal(node->health.items[i].gpu, gpu))
+			return &node->health.items[i];
+	return NULL;
+}
+
+struct wall node_health_since(const struct node *node, struct atom_uuid gpu)
+{
+	const struct node_health *health = find_health(node, gpu);
+
+	return health ? health->since : (struct wall){0};
+}
+
+static void log_health(struct node *node, const struct inventory_gpu *gpu)
+{
+	struct node_health *health = find_health(node, gpu->uuid);
+	char uuid[ATOM_UUID_SIZE];
+
+	if (health && str_equal(health->cause, gpu->health.cause))
+		return;
+	atom_uuid_format(uuid, gpu->uuid);
+	if (!gpu->health.healthy)
+		log_warn("gpu.unhealthy", gpu->health.cause, "gpu", uuid, "before",
+			 health && *health->cause ? health->cause : "healthy", NULL);
+	else if (health)
+		log_info("gpu.healthy", "the GPU is healthy again", "gpu", uuid, "before",
+			 health->cause, NULL);
+	if (!health) {
+		health = vec_push(&node->health);
+		health->gpu = gpu->uuid;
+	}
+	str_copy(health->cause, sizeof health->cause, gpu->health.cause);
+	health->since = clock_wall();
+}
+
 static void log_gpus(struct node *node)
 {
 	const struct source *gpus = node->gpus;
@@ -144,6 +203,9 @@ static void log_gpus(struct node *node)
 	log_change(told->record, source_record_error(gpus), "gpus.health-record",
 		   source_marker(gpus) ? "every GPU is unhealthy until it is known"
 				       : "who is sick now may be taken for well after a restart");
+	if (source_settled(gpus))
+		vec_each (&source_inventory(gpus)->gpus, const struct inventory_gpu *gpu)
+			log_health(node, gpu);
 	if (told->log_lost != source_log_lost(gpus))
 		log_warn("gpus.kernel-log", "records were lost; the driver is asked instead", NULL);
 	told->log_lost = source_log_lost(gpus);
@@ -154,15 +216,19 @@ static void node_turn(struct node *node, struct mono now)
 	node->timer_set = false;
 	node_again(node, mono_after(now, NODE_TICK_MS));
 	watch_folders(node);
-	source_look(node->gpus);
+	node->gpus_changed |= source_look(node->gpus);
 	log_gpus(node);
 	release_look(node);
 	/* While a list is being written disk is between two states; what it leaves is read then. */
 	if (!node->ticket)
 		read_holds(node, now);
+	exposure_look(node->exposure, now);
 	look_at_offers(node);
+	podwatch_step(node->podwatch);
 	release_step(node, now);
+	strays_step(node, now);
 	reaper_step(node->reaper, now);
+	labels_step(node->labels, now);
 	report_look(node, now);
 	converge_step(node, now);
 	step_plugins(node, now);
@@ -209,6 +275,7 @@ static void make_plugins(struct node *node)
 						       .folder = node->plugin_folder,
 						       .allocator = node->allocator,
 						       .gpus = node->gpus,
+						       .strays = &node->strays,
 						       .offer = &node->offers.classes[i],
 						       .wake = node_wake,
 						       .arg = node});
@@ -247,8 +314,9 @@ static void load(struct node *node)
 	node->holds_due = true;
 	read_holds(node, now);
 	release_load(node);
-	converge_load(node);
-	node->kubelet_since = now;
+	records_load(node);
+	node->kubelet_since = node->refused_at = node->marked = now;
+	node->kubelet_heard = UNLISTED_NEVER;
 	node->watches_due = true;
 }
 
@@ -258,7 +326,7 @@ bool node_create(struct loop *loop, const struct config *config, struct identity
 	struct node *node;
 
 	if (!durable_make_folder(config->data, 0700, error) ||
-	    !durable_make_folder(config->cdi, 0755, error))
+	    !durable_make_folder(config->cdi, NODE_CDI_MODE, error))
 		return false;
 	node = mem_alloc(sizeof *node);
 	node->loop = loop;
@@ -272,7 +340,9 @@ bool node_create(struct loop *loop, const struct config *config, struct identity
 	node->timer = loop_timer_create(loop, node_wake, node);
 	node->gpus = open_source(node);
 	log_gpus(node);
-	node->holders = holders_create(loop, config->kubelet, release_on_holders, node);
+	node->holders =
+		holders_create(loop, &(struct holders_options){config->kubelet, node->boot_id,
+							       release_on_holders, node});
 	node->podprocesses = podprocesses_create(
 		loop, &(struct podprocesses_options){.proc = config->proc,
 						     .dev = config->dev,
@@ -280,6 +350,9 @@ bool node_create(struct loop *loop, const struct config *config, struct identity
 						     .fn = release_on_processes,
 						     .arg = node});
 	node->reaper = reaper_create(node);
+	node->podwatch = podwatch_create(node);
+	node->labels = labels_create(node);
+	node->exposure = exposure_create(node->config);
 	node->uplink = uplink_create(loop, &(struct uplink_options){.config = config,
 								    .identity = identity,
 								    .wake = node_wake,
@@ -303,18 +376,22 @@ static void free_records(struct node *node)
 	free(node->spec);
 	releases_deinit(&node->releases);
 	reports_deinit(&node->reports);
-	spec_deinit(node->write.spec);
-	free(node->write.spec);
-	releases_deinit(&node->write.releases);
-	reports_deinit(&node->write.reports);
-	buf_deinit(&node->write.certificate);
+	records_write_deinit(&node->write);
 	offers_deinit(&node->offers);
 	holders_listing_deinit(&node->listing);
 	holders_listing_deinit(&node->coming);
 	podprocesses_answer_deinit(&node->processes);
+	release_deinit(node);
+	strays_deinit(&node->strays);
 	vec_deinit(&node->pending);
+	vec_deinit(&node->health);
 	vec_deinit(&node->conditions);
 	buf_deinit(&node->inventory_told);
+}
+
+void node_set_confinement(struct node *node, const struct confinement *confinement)
+{
+	node->confinement = confinement;
 }
 
 void node_destroy(struct node *node)
@@ -332,6 +409,10 @@ void node_destroy(struct node *node)
 	holders_destroy(node->holders);
 	podprocesses_destroy(node->podprocesses);
 	reaper_destroy(node->reaper);
+	podwatch_destroy(node->podwatch);
+	labels_destroy(node->labels);
+	exposure_destroy(node->exposure);
+	kube_client_destroy(node->kube);
 	allocator_destroy(node->allocator);
 	source_destroy(node->gpus);
 	watch_destroy(node->cdi_watch);

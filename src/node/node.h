@@ -11,7 +11,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "node/core/config.h"
+#include "node/confine.h"
 #include "node/identity.h"
 #include "sys/loop.h"
 
@@ -22,5 +22,7 @@ struct node;
  * Fails when the data or run folder can't be used. */
 MUST_CHECK bool node_create(struct loop *loop, const struct config *config,
 			    struct identity *identity, struct node **ret_node, struct error *error);
+/* For status: what this process gave up. It must outlive the node. */
+void node_set_confinement(struct node *node, const struct confinement *confinement);
 /* At any moment: what is on disk is whole. */
 void node_destroy(struct node *node);

@@ -20,6 +20,8 @@ struct job {
 	struct podprocesses *owner; /* NULL: nobody waits any more */
 	char *proc, *dev;
 	VEC(struct wanted) wanted;
+	struct error
+		unread; /* of the driver's list of GPUs; code NONE: it was read, or there is none */
 	struct podprocesses_answer answer;
 };
 
@@ -40,13 +42,14 @@ void podprocesses_answer_deinit(struct podprocesses_answer *answer)
 {
 	vec_deinit(&answer->gpus);
 	vec_deinit(&answer->holders);
+	vec_deinit(&answer->pods);
 }
 
 const struct podprocesses_gpu *podprocesses_find_gpu(const struct podprocesses_answer *answer,
 						     struct atom_uuid gpu)
 {
 	vec_each (&answer->gpus, const struct podprocesses_gpu *one)
-		if (memcmp(one->gpu.bytes, gpu.bytes, ATOM_UUID_BYTES) == 0)
+		if (atom_uuid_equal(one->gpu, gpu))
 			return one;
 	return NULL;
 }
@@ -55,8 +58,17 @@ const struct podprocesses_holder *podprocesses_find(const struct podprocesses_an
 						    struct atom_uuid gpu)
 {
 	vec_each (&answer->holders, const struct podprocesses_holder *holder)
-		if (memcmp(holder->gpu.bytes, gpu.bytes, ATOM_UUID_BYTES) == 0)
+		if (atom_uuid_equal(holder->gpu, gpu))
 			return holder;
+	return NULL;
+}
+
+const struct podprocesses_pod *podprocesses_find_pod(const struct podprocesses_answer *answer,
+						     const char *uid)
+{
+	vec_each (&answer->pods, const struct podprocesses_pod *pod)
+		if (str_equal(pod->uid, uid))
+			return pod;
 	return NULL;
 }
 
@@ -75,29 +87,47 @@ void podprocesses_name(char out[PODPROCESSES_NAME_SIZE], const struct podprocess
 static void read_minor(struct job *job, const char *name)
 {
 	CLEANUP(buf) struct buf path = {0}, text = {0};
-	struct error ignored; /* a GPU that went: the inventory's word counts */
+	struct error error; /* a GPU that went: the inventory's word counts */
 	struct atom_uuid gpu;
 	int32_t minor;
 
 	buf_printf(&path, "%s/" DRIVER_FOLDER "/%s/information", job->proc, name);
-	if (!durable_read(buf_text(&path), PODPROCESS_MAX_TEXT, &text, &ignored) ||
-	    !podprocess_minor(buf_text(&text), text.length, &gpu, &minor))
+	if (!durable_read(buf_text(&path), PODPROCESS_MAX_TEXT, &text, &error)) {
+		if (error.code != ERROR_NOT_FOUND)
+			job->unread = error;
+		return;
+	}
+	if (!podprocess_minor(buf_text(&text), text.length, &gpu, &minor))
 		return;
 	for (size_t i = 0; i < job->wanted.count; i++)
 		if (!job->wanted.items[i].simulated &&
-		    memcmp(job->answer.gpus.items[i].gpu.bytes, gpu.bytes, ATOM_UUID_BYTES) == 0)
+		    atom_uuid_equal(job->answer.gpus.items[i].gpu, gpu))
 			job->wanted.items[i].minor = minor;
+}
+
+/* Nobody asks for those of simulated GPUs. */
+static bool wants_minors(const struct job *job)
+{
+	vec_each (&job->wanted, const struct wanted *wanted)
+		if (!wanted->simulated)
+			return true;
+	return false;
 }
 
 static void read_minors(struct job *job)
 {
 	CLEANUP(buf) struct buf path = {0};
 	struct durable_names names = {0};
-	struct error ignored; /* no driver is loaded */
+	struct error error;
 
 	buf_printf(&path, "%s/" DRIVER_FOLDER, job->proc);
-	if (!durable_list(buf_text(&path), INVENTORY_MAX_GPUS, &names, &ignored))
+	if (!wants_minors(job))
 		return;
+	if (!durable_list(buf_text(&path), INVENTORY_MAX_GPUS, &names, &error)) {
+		if (error.code != ERROR_NOT_FOUND) /* then no driver is loaded */
+			job->unread = error;
+		return;
+	}
 	for (size_t i = 0; i < names.count; i++)
 		read_minor(job, names.names[i]);
 	durable_names_deinit(&names);
@@ -121,18 +151,53 @@ static enum podprocesses_node find_number(const struct job *job, const struct wa
 	return PODPROCESSES_LOOKED;
 }
 
+static struct podprocesses_pod *find_pod(struct job *job, const char *uid)
+{
+	vec_each (&job->answer.pods, struct podprocesses_pod * pod)
+		if (str_equal(pod->uid, uid))
+			return pod;
+	return NULL;
+}
+
+static enum processes_interest interest_in(void *arg, const char *cgroup, size_t length)
+{
+	struct podprocess of;
+
+	if (!podprocess_read(cgroup, length, &of))
+		return PROCESSES_NONE;
+	return find_pod(arg, of.pod) ? PROCESSES_LIFE : PROCESSES_DEVICES;
+}
+
+static void note_life(struct job *job, const struct process_open *process)
+{
+	struct podprocess of = {0};
+	struct podprocesses_pod *pod;
+
+	(void)podprocess_read(process->cgroup, strlen(process->cgroup), &of);
+	pod = find_pod(job, of.pod);
+	pod->of = of;
+	pod->pid = process->pid;
+	str_copy(pod->command, sizeof pod->command, process->command);
+}
+
 static void look(struct job *job, const struct machine_device *devices, const size_t *gpus,
 		 size_t count)
 {
 	CLEANUP(processes) struct processes found = {0};
 
-	if (count == 0 ||
-	    !processes_find(job->proc, podprocess_is, devices, count, &found, &job->answer.error))
+	if ((count == 0 && job->answer.pods.count == 0) ||
+	    !processes_find(job->proc, interest_in, job, devices, count, &found,
+			    &job->answer.error))
 		return;
 	job->answer.error = (struct error){0};
 	vec_each (&found, const struct process_open *open) {
-		struct podprocesses_holder *holder = vec_push(&job->answer.holders);
+		struct podprocesses_holder *holder;
 
+		if (open->device == PROCESSES_NO_DEVICE) {
+			note_life(job, open);
+			continue;
+		}
+		holder = vec_push(&job->answer.holders);
 		holder->gpu = job->answer.gpus.items[gpus[open->device]].gpu;
 		holder->pid = open->pid;
 		str_copy(holder->command, sizeof holder->command, open->command);
@@ -145,6 +210,7 @@ static void work(void *arg)
 	struct job *job = arg;
 	struct machine_device devices[INVENTORY_MAX_GPUS];
 	size_t gpus[INVENTORY_MAX_GPUS], count = 0;
+	bool unnumbered = false;
 
 	read_minors(job);
 	for (size_t i = 0; i < job->wanted.count; i++) {
@@ -153,8 +219,12 @@ static void work(void *arg)
 		gpu->node = find_number(job, &job->wanted.items[i], &devices[count]);
 		if (gpu->node == PODPROCESSES_LOOKED)
 			gpus[count++] = i;
+		unnumbered |= gpu->node == PODPROCESSES_UNKNOWN;
 	}
 	look(job, devices, gpus, count);
+	/* People are to hear why it can't be told; without a number nothing is found anyway. */
+	if (unnumbered && job->answer.error.code == ERROR_NONE)
+		job->answer.error = job->unread;
 }
 
 /* --- on the loop --- */
@@ -201,11 +271,19 @@ static void copy_gpus(const struct podprocesses_gpus *from, struct podprocesses_
 		*vec_push(to) = (struct podprocesses_gpu){.gpu = gpu->gpu};
 }
 
+static void copy_pods(const struct podprocesses_pods *from, struct podprocesses_pods *to)
+{
+	vec_each (from, const struct podprocesses_pod *pod)
+		str_copy(vec_push(to)->uid, sizeof pod->uid, pod->uid);
+}
+
 /* An answer that needs no worker. */
 static void answer_at_once(struct podprocesses *processes, const struct podprocesses_gpus *gpus,
-			   bool off, const struct error *error)
+			   const struct podprocesses_pods *pods, bool off,
+			   const struct error *error)
 {
 	copy_gpus(gpus, &processes->at_once.gpus);
+	copy_pods(pods, &processes->at_once.pods);
 	processes->at_once.off = off;
 	if (error)
 		processes->at_once.error = *error;
@@ -220,7 +298,8 @@ static void on_timeout(void *arg)
 
 	processes->hung = TAKE(processes->job);
 	error_set(&error, ERROR_UNAVAILABLE, "looking at the pods' processes hangs");
-	answer_at_once(processes, &processes->hung->answer.gpus, false, &error);
+	answer_at_once(processes, &processes->hung->answer.gpus, &processes->hung->answer.pods,
+		       false, &error);
 }
 
 struct podprocesses *podprocesses_create(struct loop *loop,
@@ -256,6 +335,15 @@ void podprocesses_destroy(struct podprocesses *processes)
 	free(processes);
 }
 
+void podprocesses_gpus_add(struct podprocesses_gpus *gpus, struct atom_uuid gpu)
+{
+	vec_each (gpus, const struct podprocesses_gpu *one)
+		if (atom_uuid_equal(one->gpu, gpu))
+			return;
+	if (gpus->count < INVENTORY_MAX_GPUS)
+		vec_push(gpus)->gpu = gpu;
+}
+
 bool podprocesses_asking(const struct podprocesses *processes)
 {
 	return processes->job || processes->answering;
@@ -275,29 +363,31 @@ static void want(struct job *job, const struct inventory *inventory, struct atom
 }
 
 void podprocesses_ask(struct podprocesses *processes, const struct podprocesses_gpus *gpus,
-		      const struct inventory *inventory)
+		      const struct podprocesses_pods *pods, const struct inventory *inventory)
 {
+	bool nothing = gpus->count == 0 && pods->count == 0;
 	struct error error;
 	struct job *job;
 	int32_t pid;
 
 	assert(!podprocesses_asking(processes));
 	assert(gpus->count <= INVENTORY_MAX_GPUS);
-	if (gpus->count == 0) {
-		answer_at_once(processes, gpus, false, NULL);
-	} else if (!net_unix_peer(processes->kubelet, &pid, &error)) {
-		answer_at_once(processes, gpus, false, &error);
-	} else if (pid == 0) {
-		answer_at_once(processes, gpus, true, NULL);
+	if (!net_unix_peer(processes->kubelet, &pid, &error)) {
+		answer_at_once(processes, gpus, pods, false, nothing ? NULL : &error);
+	} else if (pid == 0 || nothing) {
+		processes->at_once.on = pid != 0;
+		answer_at_once(processes, gpus, pods, pid == 0, NULL);
 	} else if (processes->hung) {
 		error_set(&error, ERROR_UNAVAILABLE, "looking at the pods' processes hangs");
-		answer_at_once(processes, gpus, false, &error);
+		answer_at_once(processes, gpus, pods, false, &error);
 	} else {
 		job = mem_alloc(sizeof *job);
 		job->owner = processes;
+		job->answer.on = true;
 		job->proc = mem_strdup(processes->proc);
 		job->dev = mem_strdup(processes->dev);
 		copy_gpus(gpus, &job->answer.gpus);
+		copy_pods(pods, &job->answer.pods);
 		vec_each (gpus, const struct podprocesses_gpu *gpu)
 			want(job, inventory, gpu->gpu);
 		processes->job = job;

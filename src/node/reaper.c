@@ -1,16 +1,16 @@
 #include "node/reaper.h"
 
 #include "kube/client.h"
-#include "kube/core/pod.h"
 #include "kube/events.h"
+#include "node/core/clinging.h"
 #include "node/core/reap.h"
+#include "node/podlist.h"
 #include "node/state.h"
 #include "sys/log.h"
-#include "text/tree.h"
 
 #include <stdio.h>
 
-#define PODS_MS 5000 /* so long a list of pods is believed */
+_Static_assert(REAP_IN_FLIGHT <= KUBE_IN_FLIGHT, "deletions must not wait for each other");
 
 /* One that is under way. */
 struct deletion {
@@ -19,133 +19,14 @@ struct deletion {
 	struct kube_call *call;
 };
 
-/* Why a pod may stay that was deleted: it is static, or somebody's finalizer keeps it. */
-struct obstacle {
-	char uid[REAP_UID_SIZE]; /* the kubelet's */
-	char source[16];         /* of a static pod */
-	char finalizer[REAP_NAME_SIZE];
-};
-
 struct reaper {
 	struct node *node;
 	struct reap *reap;
-	struct kube_client *kube; /* NULL until somebody is due */
-	struct kube_events *events;
-	struct kube_collect *asking;
-	struct mono asked;         /* when the question under way was asked */
-	struct mono ask_after;     /* after one that failed */
-	json_t *items;             /* the last list; NULL none */
-	VEC(struct reap_pod) pods; /* borrowed from it */
-	struct mono pods_asked;
-	VEC(struct obstacle) obstacles; /* of the last list */
+	struct podlist *pods;
+	struct kube_events *events; /* NULL until a pod was deleted */
 	VEC(struct deletion *) deletions;
-	/* Of lists and of deletions; code NONE: none. */
-	struct error list_trouble, trouble;
+	struct error trouble; /* of deletions; code NONE: none */
 };
-
-/* --- the pods of this node --- */
-
-static void forget_pods(struct reaper *reaper)
-{
-	json_decref(TAKE(reaper->items));
-	vec_clear(&reaper->pods);
-}
-
-static bool take_pod(struct reaper *reaper, const json_t *item, struct error *error)
-{
-	struct kube_pod pod;
-
-	if (!kube_pod_read(item, &pod, error))
-		return error_wrap(error, "the API server's list of pods");
-	*vec_push(&reaper->pods) = (struct reap_pod){
-		.uid = pod.uid,
-		.static_uid = pod.static_uid,
-		.namespace = pod.namespace,
-		.name = pod.name,
-		.deleting = pod.deleting,
-		.deletion = pod.deletion,
-		.grace_s = pod.grace_s,
-	};
-	if (*pod.static_uid || *pod.finalizer) {
-		struct obstacle *obstacle = vec_push(&reaper->obstacles);
-
-		str_copy(obstacle->uid, sizeof obstacle->uid,
-			 *pod.static_uid ? pod.static_uid : pod.uid);
-		str_copy(obstacle->source, sizeof obstacle->source, pod.static_source);
-		str_copy(obstacle->finalizer, sizeof obstacle->finalizer, pod.finalizer);
-	}
-	return true;
-}
-
-static void set_trouble(struct error *trouble, const struct error *error)
-{
-	if (!str_equal(trouble->what, error->what))
-		log_failure(LOG_WARN, "reaper.api", error,
-			    "no pod is deleted; what pods hold stays held");
-	*trouble = *error;
-}
-
-static void on_pods(void *arg, json_t **items, const struct error *failure)
-{
-	struct reaper *reaper = arg;
-	struct error error = {0};
-	bool good = *items;
-
-	reaper->asking = NULL;
-	forget_pods(reaper);
-	vec_clear(&reaper->obstacles);
-	if (!good)
-		error = *failure;
-	for (size_t i = 0; good && i < json_array_size(*items); i++)
-		good = take_pod(reaper, json_array_get(*items, i), &error);
-	if (good) {
-		reaper->items = TAKE(*items);
-		reaper->pods_asked = reaper->asked;
-		reaper->list_trouble = (struct error){0};
-	} else {
-		vec_clear(&reaper->pods);
-		reaper->ask_after = mono_after(loop_now(reaper->node->loop), REAP_RETRY_MS);
-		set_trouble(&reaper->list_trouble, &error);
-	}
-	node_wake(reaper->node);
-}
-
-static void connect_api(struct reaper *reaper)
-{
-	const struct config *config = reaper->node->config;
-	const struct credentials_options options = {.kubeconfig = config->kubeconfig};
-
-	if (reaper->kube)
-		return;
-	reaper->kube = kube_client_create(reaper->node->loop, &options);
-	reaper->events = kube_events_create(reaper->kube, reaper->node->loop, config->node_name);
-}
-
-static void ask_for_pods(struct reaper *reaper, struct mono now)
-{
-	const char *name = reaper->node->config->node_name;
-	CLEANUP(buf) struct buf selector = {0};
-	struct error error;
-
-	if (reaper->asking)
-		return;
-	if (mono_until(now, reaper->ask_after) > 0) {
-		node_again(reaper->node, reaper->ask_after);
-		return;
-	}
-	if (!*name) {
-		error_set(&error, ERROR_INVALID_CONFIG, "kubernetes.node_name isn't set");
-		set_trouble(&reaper->list_trouble, &error);
-		return;
-	}
-	connect_api(reaper);
-	buf_printf(&selector, "spec.nodeName=%s", name);
-	reaper->asked = now;
-	reaper->asking =
-		kube_collect(reaper->kube, &KUBE_POD,
-			     &(struct kube_list_options){.field_selector = buf_text(&selector)},
-			     (struct kube_call_options){.priority = KUBE_URGENT}, on_pods, reaper);
-}
 
 /* --- deleting --- */
 
@@ -163,6 +44,9 @@ static void tell_event(struct reaper *reaper, const struct reap_deletion *what)
 {
 	CLEANUP(buf) struct buf note = {0};
 
+	if (!reaper->events)
+		reaper->events = kube_events_create(node_kube(reaper->node), reaper->node->loop,
+						    reaper->node->config->node_name);
 	buf_printf(&note, "bcd deleted this pod%s: %s: %s", what->forced ? " by force" : "",
 		   what->why, what->device);
 	kube_events_tell(reaper->events,
@@ -179,7 +63,7 @@ static void tell_event(struct reaper *reaper, const struct reap_deletion *what)
 static enum reap_outcome outcome_of(struct reaper *reaper, const struct kube_answer *answer)
 {
 	if (!kube_answer_deleted(answer)) {
-		set_trouble(&reaper->trouble, &answer->error);
+		podlist_note_trouble(&reaper->trouble, &answer->error);
 		return REAP_FAILED;
 	}
 	reaper->trouble = (struct error){0};
@@ -219,7 +103,7 @@ static void start_deletion(struct reaper *reaper, const struct reap_deletion *wh
 	*vec_push(&reaper->deletions) = deletion;
 	deletion->reaper = reaper;
 	deletion->what = *what;
-	deletion->call = kube_send(reaper->kube, &request,
+	deletion->call = kube_send(node_kube(reaper->node), &request,
 				   (struct kube_call_options){.priority = KUBE_URGENT}, on_deleted,
 				   deletion);
 }
@@ -231,6 +115,7 @@ struct view {
 	VEC(struct reap_holder) holders;
 	VEC(struct reap_release) releases;
 	VEC(const char *) bound;
+	bool unasked; /* some claim of a known pod hasn't been asked for */
 };
 
 static void view_cleanup(struct view *view)
@@ -247,26 +132,100 @@ static bool is_wanted(const struct node *node, const char *allocation)
 	       (node->write.spec && spec_find(node->write.spec, allocation));
 }
 
-static void see_holders(struct view *view, const struct node *node)
+/* Whose device it is. What nothing here knows of is bound nowhere. */
+static const char *allocation_of(const struct node *node, const char *id)
 {
-	vec_each (&node->listing.holders, const struct holder *holder) {
-		const char *allocation = holds_id_allocation(holder->id);
+	const char *named = holds_id_allocation(id);
 
-		if (allocation)
-			*vec_push(&view->holders) = (struct reap_holder){
-				.uid = holder->uid,
-				.namespace = holder->namespace ? holder->namespace : "",
-				.name = holder->pod ? holder->pod : "",
-				.allocation = allocation,
-				.device = holder->id,
-			};
+	if (named)
+		return named;
+	vec_each (&node->releases.entries, const struct release_entry *entry)
+		if (holds_id_is_of(id, entry->allocation))
+			return entry->allocation;
+	vec_each (&node->holds, const struct hold *hold)
+		if (holds_id_is_of(id, hold->allocation))
+			return hold->allocation;
+	for (size_t i = 0; node->spec && i < node->spec->assignments.count; i++)
+		if (holds_id_is_of(id, node->spec->assignments.items[i].allocation))
+			return node->spec->assignments.items[i].allocation;
+	for (size_t i = 0; node->write.spec && i < node->write.spec->assignments.count; i++)
+		if (holds_id_is_of(id, node->write.spec->assignments.items[i].allocation))
+			return node->write.spec->assignments.items[i].allocation;
+	return id;
+}
+
+/* Who has the claim, as far as the pods are known; nobody: the claim alone. */
+static void see_claim(struct view *view, const struct reaper *reaper, const struct holder *holder,
+		      struct reap_holder seen)
+{
+	size_t before = view->holders.count, count;
+	const struct reap_pod *pods = podlist_pods(reaper->pods, &count);
+
+	view->unasked |= podlist_claim_unasked(reaper->pods, holder);
+	for (size_t i = 0; podlist_whole(reaper->pods) && i < count; i++) {
+		if (!podlist_has_claim(reaper->pods, i, holder))
+			continue;
+		seen.uid = pods[i].uid;
+		*vec_push(&view->holders) = seen;
+	}
+	if (view->holders.count == before)
+		*vec_push(&view->holders) = seen;
+}
+
+static void see_holders(struct view *view, const struct reaper *reaper)
+{
+	vec_each (&reaper->node->listing.holders, const struct holder *holder) {
+		const struct reap_holder seen = {
+			.uid = holder->uid,
+			.namespace = holder->namespace ? holder->namespace : "",
+			.name = holder->pod ? holder->pod : "",
+			.allocation = allocation_of(reaper->node, holder->id),
+			.device = holder->id,
+			.claim = holder->claim,
+			.unlisted = holder->unlisted,
+		};
+
+		if (holder->claim)
+			see_claim(view, reaper, holder, seen);
+		else
+			*vec_push(&view->holders) = seen;
 	}
 }
 
+/* Who had a device and is there yet, though nothing names it as a holder any more: it may have it open. */
+static void see_users(struct view *view, const struct node *node)
+{
+	vec_each (&node->releases.entries, const struct release_entry *entry) {
+		struct release_pods pods = {0};
+
+		if (entry->reported)
+			continue;
+		release_pods(node, entry, &pods);
+		vec_each (&pods, const struct release_pod *pod) {
+			const struct unlisted_pod *had = unlisted_find(&node->unlisted, pod->uid);
+
+			if (unlisted_clings(node, pod->uid))
+				*vec_push(&view->holders) = (struct reap_holder){
+					.uid = had->uid,
+					.namespace = "",
+					.name = "",
+					.allocation = entry->allocation,
+					.device = entry->allocation,
+					.unlisted = true,
+				};
+		}
+		vec_deinit(&pods);
+	}
+}
+
+/* What could not be withdrawn yet is bound: whoever ends a pod for it makes room for the next one. */
 static void see_releases(struct view *view, const struct node *node, struct mono now)
 {
+	if (node->unread)
+		return; /* it may be wanted again */
 	vec_each (&node->releases.entries, const struct release_entry *entry)
-		if (!entry->reported && !is_wanted(node, entry->allocation))
+		if (!entry->reported && !is_wanted(node, entry->allocation) &&
+		    !holds_find(&node->holds, entry->allocation))
 			*vec_push(&view->releases) = (struct reap_release){
 				.allocation = entry->allocation,
 				.asked = release_asked(entry, node->boot_id, now),
@@ -286,10 +245,11 @@ static void see_bound(struct view *view, const struct node *node)
 		*vec_push(&view->bound) = node->write.spec->assignments.items[i].allocation;
 }
 
-static struct reap_view view_of(const struct reaper *reaper, const struct view *view,
-				struct mono now)
+static struct reap_view view_of(const struct reaper *reaper, const struct view *view)
 {
 	const struct node *node = reaper->node;
+	size_t count;
+	const struct reap_pod *pods = podlist_pods(reaper->pods, &count);
 
 	return (struct reap_view){
 		.listed = node->answered_how == RELEASE_ANSWER_FREE,
@@ -298,14 +258,14 @@ static struct reap_view view_of(const struct reaper *reaper, const struct view *
 		.holders_count = view->holders.count,
 		.releases = view->releases.items,
 		.releases_count = view->releases.count,
-		.bound_known =
-			node->holds_error.code == ERROR_NONE && node->spec_error.code == ERROR_NONE,
+		.bound_known = node->holds_error.code == ERROR_NONE &&
+			       node->spec_error.code == ERROR_NONE && !node->unread,
 		.bound = view->bound.items,
 		.bound_count = view->bound.count,
-		.pods_known = reaper->items && mono_until(reaper->pods_asked, now) < PODS_MS,
-		.pods_asked = reaper->pods_asked,
-		.pods = reaper->pods.items,
-		.pods_count = reaper->pods.count,
+		.pods_known = podlist_whole(reaper->pods) && !view->unasked,
+		.pods_asked = podlist_asked(reaper->pods),
+		.pods = pods,
+		.pods_count = count,
 		.wall = clock_wall(),
 	};
 }
@@ -316,114 +276,229 @@ void reaper_step(struct reaper *reaper, struct mono now)
 	CLEANUP(reap_plan) struct reap_plan plan = {0};
 	CLEANUP(view) struct view seen = {0};
 	struct reap_view view;
+	bool need_pods;
 
 	if (!release_is_worker(node))
 		return;
-	if (mono_until(reaper->pods_asked, now) >= PODS_MS)
-		forget_pods(reaper);
-	see_holders(&seen, node);
+	podlist_age(reaper->pods, now);
+	see_holders(&seen, reaper);
+	see_users(&seen, node);
 	see_releases(&seen, node, now);
 	see_bound(&seen, node);
-	view = view_of(reaper, &seen, now);
+	view = view_of(reaper, &seen);
 	reap_decide(reaper->reap, &view, now, &plan);
 	vec_each (&plan.deletions, const struct reap_deletion *what)
 		start_deletion(reaper, what);
-	if (plan.need_pods)
-		ask_for_pods(reaper, now);
-	if (reap_idle(reaper->reap))
-		reaper->list_trouble = reaper->trouble = (struct error){0};
+	need_pods = unlisted_need_pods(node, now) || plan.need_pods;
+	if (need_pods)
+		podlist_ask(reaper->pods, now);
+	if (reap_idle(reaper->reap) && !need_pods) {
+		podlist_not_needed(reaper->pods);
+		reaper->trouble = (struct error){0};
+	}
 	if (plan.again.ms != INT64_MAX)
 		node_again(node, plan.again);
 }
 
 /* --- for people --- */
 
-static void describe_obstacle(const struct reaper *reaper, const char *uid, struct buf *out)
-{
-	vec_each (&reaper->obstacles, const struct obstacle *obstacle) {
-		if (!str_equal(obstacle->uid, uid))
-			continue;
-		if (*obstacle->source)
-			buf_printf(out, " (the kubelet has it from: %s)", obstacle->source);
-		if (*obstacle->finalizer)
-			buf_printf(out, " (its finalizer '%s' keeps it)", obstacle->finalizer);
-	}
-}
-
 void clingers_deinit(struct clingers *clingers)
 {
 	vec_each (clingers, struct clinger * clinger) {
 		free(clinger->name);
 		free(clinger->state);
+		free(clinger->plan);
 	}
 	vec_deinit(clingers);
 }
 
-static void add_holder(const struct reaper *reaper, const struct holder *holder,
-		       struct clingers *clingers)
+/* What is due and can't be done; the condition says why. */
+static bool is_refused(const struct reaper *reaper, struct mono due)
 {
-	enum reap_state state = reap_state(reaper->reap, holder->uid);
-	struct clinger *clinger = vec_push(clingers);
+	return reaper_trouble(reaper) && mono_until(loop_now(reaper->node->loop), due) <= 0;
+}
+
+static const char *refused_name(enum reap_state state)
+{
+	return state == REAP_ASKED ? "asked to go, and can't be forced (KubernetesApiUnavailable)"
+				   : "can't be asked to go (KubernetesApiUnavailable)";
+}
+
+/* Whom the reaper may end. */
+struct cling {
+	const char *name, *uid, *id;
+	const char *key;   /* of the reaper: its UID, or its claim's */
+	const char *known; /* of its end; "": the kubelet lists it */
+};
+
+/* How it stands with it: its state alone, or with times. */
+static char *describe_state(const struct reaper *reaper, const struct cling *cling,
+			    const char *state, bool done)
+{
 	struct buf text = {0};
 
-	if (state != REAP_NOTHING)
-		buf_add_text(&text, reap_state_name(state));
-	if (state != REAP_NOTHING && state != REAP_HOLDING)
-		describe_obstacle(reaper, holder->uid, &text);
-	clinger->name = mem_strdup(holder->name);
-	clinger->uid = holder->uid;
-	str_copy(clinger->id, sizeof clinger->id, holder->id);
-	clinger->state = buf_take_text(&text);
-	clinger->timed = reap_next(reaper->reap, holder->uid, &clinger->due);
+	buf_add_text(&text, cling->known);
+	if (*state)
+		buf_printf(&text, "%s%s", text.length > 0 ? "; " : "", state);
+	if (done)
+		podlist_describe(reaper->pods, cling->uid, &text);
+	return buf_take_text(&text);
+}
+
+static void add_clinger(const struct reaper *reaper, const struct cling *cling, struct wall since,
+			struct clingers *clingers)
+{
+	enum reap_state state = reap_state(reaper->reap, cling->key);
+	struct clinger *clinger = vec_push(clingers);
+	struct mono due = {0};
+	struct reap_times times;
+	CLEANUP(buf) struct buf plan = {0};
+	bool timed = reap_next(reaper->reap, cling->key, &due);
+	bool refused = timed && is_refused(reaper, due);
+	bool done = state != REAP_NOTHING && state != REAP_HOLDING;
+	const char *name = state == REAP_NOTHING ? "" : reap_state_name(state);
+
+	if (!refused && reap_times(reaper->reap, cling->key, &times))
+		clinging_plan(state, &times, since, &plan);
+	clinger->state = describe_state(reaper, cling, refused ? refused_name(state) : name, done);
+	clinger->plan = plan.length > 0 ? describe_state(reaper, cling, buf_text(&plan), done)
+					: mem_strdup(clinger->state);
+	clinger->name = mem_strdup(cling->name);
+	clinger->uid = cling->uid;
+	str_copy(clinger->id, sizeof clinger->id, cling->id);
+	clinger->timed = timed;
+	clinger->due = due;
+	clinger->forced = state == REAP_ASKED;
+}
+
+static void add_holder(const struct reaper *reaper, const struct holder *holder, struct wall since,
+		       struct clingers *clingers)
+{
+	CLEANUP(buf) struct buf known = {0};
+
+	if (holder->unlisted)
+		unlisted_describe(reaper->node, holder, &known);
+	add_clinger(reaper,
+		    &(struct cling){.name = holder->name,
+				    .uid = holder->uid,
+				    .id = holder->id,
+				    .key = holder->claim ? holder->claim : holder->uid,
+				    .known = buf_text(&known)},
+		    since, clingers);
+}
+
+static bool is_among(const struct clingers *clingers, const char *uid)
+{
+	vec_each (clingers, const struct clinger *known)
+		if (str_equal(known->uid, uid))
+			return true;
+	return false;
 }
 
 /* A process of somebody who isn't among them yet. */
-static void add_process(const struct podprocesses_holder *process, const char *id,
+static void add_process(const char *name, const char *uid, const char *id, const char *state,
 			struct clingers *clingers)
 {
-	char name[PODPROCESSES_NAME_SIZE];
 	struct clinger *clinger;
 
-	vec_each (clingers, const struct clinger *known)
-		if (str_equal(known->uid, process->of.pod))
-			return;
-	podprocesses_name(name, process);
+	if (is_among(clingers, uid))
+		return;
 	clinger = vec_push(clingers);
 	clinger->name = mem_strdup(name);
-	clinger->uid = process->of.pod;
+	clinger->uid = uid;
 	str_copy(clinger->id, sizeof clinger->id, id);
-	clinger->state = mem_strdup("has it open; bcd ends no process");
+	clinger->state = mem_strdup(state);
+	clinger->plan = mem_strdup(state);
+}
+
+/* Of pods that had a device and that the kubelet has forgotten; which device isn't known. */
+static void add_living(const struct node *node, const struct release_entry *entry,
+		       struct clingers *clingers)
+{
+	char name[PODPROCESSES_NAME_SIZE];
+	struct release_pods pods = {0};
+
+	release_pods(node, entry, &pods);
+	vec_each (&pods, const struct release_pod *pod) {
+		const struct podprocesses_pod *found =
+			podprocesses_find_pod(&node->processes, pod->uid);
+		struct podprocesses_holder process;
+
+		if (!found || !found->pid)
+			continue;
+		process = (struct podprocesses_holder){.pid = found->pid, .of = found->of};
+		str_copy(process.command, sizeof process.command, found->command);
+		podprocesses_name(name, &process);
+		add_process(name, found->uid, "", "had a device and lives on; bcd ends no process",
+			    clingers);
+	}
+	vec_deinit(&pods);
+}
+
+/* Of pods that had a device and that nobody may list any more: who isn't over for sure. */
+static void add_unsure(const struct reaper *reaper, const struct release_entry *entry,
+		       struct clingers *clingers)
+{
+	const struct node *node = reaper->node;
+	struct release_pods pods = {0};
+
+	if (node->processes.off)
+		release_pods(node, entry, &pods);
+	vec_each (&pods, const struct release_pod *had) {
+		const struct unlisted_pod *pod = unlisted_find(&node->unlisted, had->uid);
+		CLEANUP(buf) struct buf name = {0}, state = {0};
+
+		if (!pod || unlisted_is_over(node, had->uid) || is_among(clingers, had->uid))
+			continue;
+		buf_printf(&name, "%s%s", *pod->name ? "" : "pod ",
+			   *pod->name ? pod->name : pod->uid);
+		unlisted_describe_user(node, pod, &state);
+		add_clinger(reaper,
+			    &(struct cling){.name = buf_text(&name),
+					    .uid = pod->uid,
+					    .id = "",
+					    .key = pod->uid,
+					    .known = buf_text(&state)},
+			    (struct wall){entry->since * 1000}, clingers);
+	}
+	vec_deinit(&pods);
 }
 
 void reaper_clingers(const struct reaper *reaper, const struct release_entry *entry,
 		     struct clingers *ret_clingers)
 {
 	const struct node *node = reaper->node;
+	char name[PODPROCESSES_NAME_SIZE];
 
-	vec_each (&node->listing.holders, const struct holder *holder) {
-		const char *of = holds_id_allocation(holder->id);
-
-		if (of && str_equal(of, entry->allocation))
-			add_holder(reaper, holder, ret_clingers);
-	}
+	vec_each (&node->listing.holders, const struct holder *holder)
+		if (holds_id_is_of(holder->id, entry->allocation))
+			add_holder(reaper, holder, (struct wall){entry->since * 1000},
+				   ret_clingers);
 	vec_each (&entry->devices, const struct release_device *released) {
 		const struct hold_device device = {.atom = released->atom};
 		char id[HOLDS_ID_SIZE];
 
 		holds_device_id(id, &device, entry->allocation);
-		vec_each (&node->processes.holders, const struct podprocesses_holder *process)
-			if (released->atom.class == ATOM_GPU && !entry->reported &&
-			    memcmp(process->gpu.bytes, released->atom.gpu.bytes, ATOM_UUID_BYTES) ==
-				    0)
-				add_process(process, id, ret_clingers);
+		vec_each (&node->processes.holders, const struct podprocesses_holder *process) {
+			if (released->atom.class != ATOM_GPU || entry->reported ||
+			    !atom_uuid_equal(process->gpu, released->atom.gpu))
+				continue;
+			podprocesses_name(name, process);
+			add_process(name, process->of.pod, id, "has it open; bcd ends no process",
+				    ret_clingers);
+		}
 	}
+	if (entry->reported)
+		return;
+	add_living(node, entry, ret_clingers);
+	add_unsure(reaper, entry, ret_clingers);
 }
 
 const struct error *reaper_trouble(const struct reaper *reaper)
 {
-	return reaper->list_trouble.code != ERROR_NONE ? &reaper->list_trouble
-	       : reaper->trouble.code != ERROR_NONE    ? &reaper->trouble
-						       : NULL;
+	const struct error *of_list = podlist_trouble(reaper->pods);
+
+	return of_list || reaper->trouble.code == ERROR_NONE ? of_list : &reaper->trouble;
 }
 
 /* --- life --- */
@@ -434,6 +509,7 @@ struct reaper *reaper_create(struct node *node)
 
 	reaper->node = node;
 	reaper->reap = reap_create();
+	reaper->pods = podlist_create(node, reaper->reap);
 	return reaper;
 }
 
@@ -441,17 +517,13 @@ void reaper_destroy(struct reaper *reaper)
 {
 	if (!reaper)
 		return;
-	kube_collect_cancel(reaper->asking);
 	vec_each (&reaper->deletions, struct deletion * *deletion) {
 		kube_call_cancel((*deletion)->call);
 		free(*deletion);
 	}
 	vec_deinit(&reaper->deletions);
 	kube_events_destroy(reaper->events);
-	kube_client_destroy(reaper->kube);
-	forget_pods(reaper);
-	vec_deinit(&reaper->pods);
-	vec_deinit(&reaper->obstacles);
+	podlist_destroy(reaper->pods);
 	reap_destroy(reaper->reap);
 	free(reaper);
 }

@@ -1,8 +1,8 @@
 /*
  * reaper: ends the pods that cling to devices that aren't theirs any more.
  *
- * Owns      node/core/reap.h's view and effects: when somebody is due, this node's pods are listed,
- *           and deleted with their UID as precondition and the kubelet's identity
+ * Owns      node/core/reap.h's view and effects: when somebody is due, this node's pods are listed
+ *           (node/podlist.h), and deleted with their UID as precondition and the kubelet's identity
  *           ([kubernetes] kubeconfig, read anew for each request). Each deletion is logged and told
  *           by an Event on the pod.
  * Bounds    the API server is asked only when somebody is due. Without it nobody is deleted, and
@@ -31,7 +31,9 @@ struct clinger {
 	const char *uid;        /* of the pod; "" when it can't be told; the node's */
 	char id[HOLDS_ID_SIZE]; /* of the device */
 	char *state;            /* "asked to go"; "" while nothing is to be said */
+	char *plan;             /* the same with the times of what was done and comes next */
 	bool timed;             /* its pod is deleted at `due`; else not again, or not at all */
+	bool forced;            /* by force then, with no grace */
 	struct mono due;
 };
 struct clingers VEC_BODY(struct clinger);

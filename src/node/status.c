@@ -1,21 +1,11 @@
 #include "node/status.h"
 
 #include "node/state.h"
-#include "sys/log.h"
-#include "sys/net.h"
+#include "node/teller.h"
 #include "text/tree.h"
 
-#define MAX_CONNECTIONS 64
-
-struct status_conn {
-	struct status *status;
-	struct net_conn *conn;
-};
-
 struct status {
-	struct node *node;
-	struct net_listener *listener;
-	VEC(struct status_conn *) conns;
+	struct teller *teller;
 };
 
 /* --- what there is to say --- */
@@ -25,13 +15,15 @@ static void set_text(json_t *object, const char *name, const char *text)
 	tree_set(object, name, tree_string(text));
 }
 
-static json_t *holders_of(const struct node *node, const char *id)
+/* Of what is bound, who only the checkpoint names may be over for long (`unlisted`: they count). */
+static json_t *holders_of(const struct node *node, const struct atom *atom, const char *allocation,
+			  bool unlisted)
 {
 	json_t *array = json_array();
 
-	for (size_t i = 0; i < node->listing.holders.count; i++)
-		if (str_equal(node->listing.holders.items[i].id, id))
-			tree_append(array, tree_string(node->listing.holders.items[i].name));
+	vec_each (&node->listing.holders, const struct holder *holder)
+		if ((unlisted || !holder->unlisted) && holds_id_is(holder->id, atom, allocation))
+			tree_append(array, tree_string(holder->name));
 	return array;
 }
 
@@ -67,7 +59,7 @@ static void describe_hold(const struct node *node, const struct atom *atom, json
 			tree_set(object, "healthy", json_boolean(health.healthy));
 			set_text(object, "cause", health.cause);
 			set_text(object, "next", health.next ? health.next : "");
-			tree_set(object, "heldBy", holders_of(node, id));
+			tree_set(object, "heldBy", holders_of(node, atom, hold->allocation, false));
 			return;
 		}
 	}
@@ -79,18 +71,27 @@ static void describe_release(const struct node *node, const struct atom *atom, j
 		const struct release_entry *entry = &node->releases.entries.items[i];
 
 		for (size_t j = 0; !entry->reported && j < entry->devices.count; j++) {
-			const struct hold_device device = {.atom = entry->devices.items[j].atom};
-			char id[HOLDS_ID_SIZE];
-
-			if (!atom_equal(&device.atom, atom))
+			if (!atom_equal(&entry->devices.items[j].atom, atom))
 				continue;
-			holds_device_id(id, &device, entry->allocation);
 			set_text(object, "state", "releasing");
 			set_text(object, "allocation", entry->allocation);
 			tree_set(object, "releasingSince", json_integer(entry->since * 1000));
-			tree_set(object, "heldBy", holders_of(node, id));
+			tree_set(object, "heldBy", holders_of(node, atom, entry->allocation, true));
 		}
 	}
+}
+
+/* Nobody's by this node's records, and yet somebody has it. */
+static void describe_stray(const struct node *node, const struct inventory_atom *atom,
+			   json_t *object)
+{
+	const struct stray *stray = strays_find(&node->strays, atom->atom.gpu, atom->range, "");
+
+	if (!stray)
+		return;
+	set_text(object, "state", "claimed");
+	tree_set(object, "claimedSince", json_integer(stray->since.ms));
+	tree_set(object, "heldBy", json_pack("[o]", tree_string(stray->who)));
 }
 
 static json_t *describe_atom(const struct node *node, const struct inventory_atom *atom)
@@ -113,7 +114,11 @@ static json_t *describe_atom(const struct node *node, const struct inventory_ato
 	tree_set(object, "healthy", json_boolean(atom->health.healthy));
 	set_text(object, "cause", atom->health.cause);
 	set_text(object, "next", atom->health.next ? atom->health.next : "");
+	if (gpu && !gpu->health.healthy)
+		tree_set(object, "unhealthySince",
+			 json_integer(node_health_since(node, gpu->uuid).ms));
 	set_text(object, "state", "free");
+	describe_stray(node, atom, object);
 	describe_release(node, &atom->atom, object);
 	describe_hold(node, &atom->atom, object);
 	return object;
@@ -193,9 +198,11 @@ static json_t *describe_clingers(const struct node *node, const struct release_e
 		set_text(object, "uid", clinger->uid);
 		set_text(object, "device", clinger->id);
 		set_text(object, "state", clinger->state);
-		if (clinger->timed)
+		if (clinger->timed) {
 			tree_set(object, "deleteAt",
 				 json_integer(clock_wall().ms + mono_until(now, clinger->due)));
+			tree_set(object, "forced", json_boolean(clinger->forced));
+		}
 		tree_append(array, object);
 	}
 	return array;
@@ -265,7 +272,8 @@ static bool hold_has_gone(const struct inventory *inventory, const struct hold *
 	return false;
 }
 
-/* Something that a person should look at; being away from the control plane alone is not. */
+/* Something that a person should look at; being away from the control plane alone is not, unless it
+ * takes a person to come back. */
 static bool is_degraded(const struct node *node)
 {
 	const struct inventory *inventory = source_inventory(node->gpus);
@@ -273,6 +281,8 @@ static bool is_degraded(const struct node *node)
 	for (size_t i = 0; i < node->conditions.count; i++)
 		if (!str_equal(node->conditions.items[i].type, CONDITION_HOST_UNITS))
 			return true;
+	if (uplink_needs_somebody(node->uplink))
+		return true;
 	for (size_t i = 0; i < inventory->gpus.count; i++)
 		if (!inventory->gpus.items[i].health.healthy)
 			return true;
@@ -297,8 +307,8 @@ json_t *status_describe(const struct node *node)
 	set_text(object, "kubernetesNodeName", node->config->node_name);
 	tree_set(object, "startedAt", json_integer(node->started.ms));
 	tree_set(object, "now", json_integer(clock_wall().ms));
-	set_text(object, "api", node_gpu_api(node));
-	tree_set(object, "servesKubelet", json_boolean(config_hosted(node->config)));
+	set_text(object, "api", node->config->gpu_api);
+	tree_set(object, "servesKubelet", json_boolean(node_serves_kubelet(node)));
 	set_text(object, "driver", inventory->driver);
 	set_text(object, "gpuSource", source_name(node->gpus));
 	tree_set(object, "simulated", json_boolean(inventory->simulated));
@@ -307,6 +317,8 @@ json_t *status_describe(const struct node *node)
 	tree_set(object, "specGeneration", json_integer(node->spec ? node->spec->generation : 0));
 	tree_set(object, "reportsQueued", json_integer((json_int_t)node->reports.queue.count));
 	tree_set(object, "degraded", json_boolean(is_degraded(node)));
+	if (node->confinement)
+		tree_set(object, "confinement", confinement_describe(node->confinement));
 	tree_set(object, "gateway", describe_gateway(node));
 	tree_set(object, "devices", describe_devices(node));
 	tree_set(object, "resources", describe_resources(node));
@@ -317,77 +329,18 @@ json_t *status_describe(const struct node *node)
 
 /* --- the socket --- */
 
-static void drop(struct status_conn *conn)
+static json_t *tell(void *arg)
 {
-	struct status *status = conn->status;
-
-	for (size_t i = 0; i < status->conns.count; i++) {
-		if (status->conns.items[i] != conn)
-			continue;
-		vec_remove(&status->conns, i);
-		break;
-	}
-	free(conn);
-}
-
-static void on_data(void *arg UNUSED, const uint8_t *data UNUSED, size_t length UNUSED)
-{
-	/* whatever is asked, there is one answer */
-}
-
-static void on_drain(void *arg)
-{
-	struct status_conn *conn = arg;
-
-	net_close(conn->conn);
-	drop(conn);
-}
-
-static void on_close(void *arg, const struct error *error UNUSED)
-{
-	drop(arg);
-}
-
-static void on_accept(void *arg, struct net_conn *net)
-{
-	static const struct net_handlers handlers = {
-		.on_data = on_data, .on_drain = on_drain, .on_close = on_close};
-	struct status *status = arg;
-	CLEANUP(tree) json_t *tree = NULL;
-	CLEANUP(buf) struct buf text = {0};
-	struct status_conn *conn;
-
-	if (!net)
-		return;
-	if (status->conns.count >= MAX_CONNECTIONS) {
-		net_close(net);
-		return;
-	}
-	conn = mem_alloc(sizeof *conn);
-	conn->status = status;
-	conn->conn = net;
-	*vec_push(&status->conns) = conn;
-	tree = status_describe(status->node);
-	tree_dump_pretty(&text, tree);
-	net_start(net, &handlers, conn);
-	net_write(net, text.data, text.length);
-	if (net_queued(net) == 0)
-		on_drain(conn);
+	return status_describe(arg);
 }
 
 bool status_create(struct node *node, struct status **ret_status, struct error *error)
 {
-	CLEANUP(free) char *path = identity_path(node->config->run, STATUS_SOCKET);
-	struct status *status;
+	struct status *status = mem_alloc(sizeof *status);
 
-	if (!durable_make_folder(node->config->run, 0700, error))
-		return error_wrap(error, "the run folder");
 	/* Whoever holds the lock on the data folder may take a dead one's place. */
-	if (net_unix_is_socket(path) && !net_unix_alive(path) && !durable_remove(path, error))
-		return false;
-	status = mem_alloc(sizeof *status);
-	status->node = node;
-	if (!net_listen_unix(node->loop, path, 0600, on_accept, status, &status->listener, error)) {
+	if (!teller_create(node->loop, node->config->run, STATUS_SOCKET, tell, node,
+			   &status->teller, error)) {
 		free(status);
 		return error_wrap(error, "the status socket");
 	}
@@ -399,13 +352,6 @@ void status_destroy(struct status *status)
 {
 	if (!status)
 		return;
-	while (status->conns.count > 0) {
-		struct status_conn *conn = status->conns.items[0];
-
-		net_close(conn->conn);
-		drop(conn);
-	}
-	vec_deinit(&status->conns);
-	net_listener_destroy(status->listener);
+	teller_destroy(status->teller);
 	free(status);
 }

@@ -1,45 +1,16 @@
-#include "node/uplink.h"
+#include "node/uplink_internal.h"
 
 #include "pki/cert.h"
-#include "proto/gateway.pb-c.h"
-#include "proto/message.h"
 #include "proto/methods.h"
-#include "rpc/rpc.h"
-#include "rpc/tls.h"
 #include "sys/clock.h"
 #include "sys/log.h"
 #include "sys/random.h"
 
+#include <stdio.h>
+
 #define MAX_QUEUED     ((size_t)1 << 20)
-#define MAX_OPERATIONS 64
 #define RENEW_RETRY_MS ((int64_t)3600 * 1000)
-
-MESSAGE_TYPE(down, Bettercompute__V1__Down, bettercompute__v1__down)
-
-struct uplink {
-	struct loop *loop;
-	struct uplink_options options;
-	enum uplink_phase phase;
-	struct rpc_tls *tls;
-	struct rpc_client *client;
-	struct rpc_call *stream;
-	size_t address; /* index of the one in use, or tried next */
-	uint32_t failures, jitter;
-	struct mono retry_at, connected_at, heartbeat_at;
-	int64_t opened_ms; /* of the newest stream */
-	struct wall since, renewed_at;
-	bool up, ended; /* noted by callbacks, for the turn */
-	bool capable;   /* as the Hello of the stream said */
-	char error[ERROR_WHAT_SIZE];
-	/* inbox */
-	bool welcomed;
-	char lineage[SPEC_LINEAGE_SIZE];
-	struct spec *spec;
-	char spec_error[ERROR_WHAT_SIZE];
-	int64_t acknowledged;
-	struct buf certificate; /* as told, until the turn stores it */
-	VEC(struct uplink_operation) operations;
-};
+#define RENEW_STORE_MS ((int64_t)10 * 1000) /* for the turn to store a certificate */
 
 const char *uplink_phase_name(enum uplink_phase phase)
 {
@@ -48,6 +19,8 @@ const char *uplink_phase_name(enum uplink_phase phase)
 		return "off";
 	case UPLINK_WAITING:
 		return "waiting";
+	case UPLINK_RENEWING:
+		return "renewing";
 	case UPLINK_CONNECTING:
 		return "connecting";
 	case UPLINK_OPEN:
@@ -74,12 +47,6 @@ struct uplink *uplink_create(struct loop *loop, const struct uplink_options *opt
 	return uplink;
 }
 
-static void drop_spec(struct uplink *uplink)
-{
-	spec_deinit(uplink->spec);
-	free(TAKE(uplink->spec));
-}
-
 static void close_stream(struct uplink *uplink)
 {
 	uplink->stream = NULL;
@@ -93,109 +60,13 @@ void uplink_destroy(struct uplink *uplink)
 {
 	if (!uplink)
 		return;
+	renewal_destroy(uplink->renewal);
 	close_stream(uplink);
-	drop_spec(uplink);
-	buf_deinit(&uplink->certificate);
-	vec_deinit(&uplink->operations);
+	uplink_inbox_deinit(uplink);
 	free(uplink);
 }
 
-/* --- what comes down --- */
-
-static void take_welcome(struct uplink *uplink, const Bettercompute__V1__Welcome *welcome)
-{
-	str_copy(uplink->lineage, sizeof uplink->lineage, welcome->lineage);
-	uplink->welcomed = true;
-	uplink->acknowledged = welcome->acknowledged;
-	uplink->phase = UPLINK_OPEN;
-	uplink->failures = 0;
-	uplink->since = clock_wall();
-	uplink->error[0] = '\0';
-	log_info("uplink.open", "connected to the control plane", "gateway", uplink_address(uplink),
-		 NULL);
-}
-
-static void take_spec(struct uplink *uplink, const Bettercompute__V1__Spec *message)
-{
-	struct spec spec = {0};
-	struct error error = {0};
-
-	if (!spec_from_message(message, &spec, &error)) {
-		log_failure(LOG_ERROR, "spec.invalid", &error, "the stored one stays in force");
-		str_copy(uplink->spec_error, sizeof uplink->spec_error, error.what);
-		return;
-	}
-	uplink->spec_error[0] = '\0';
-	drop_spec(uplink);
-	uplink->spec = mem_dup(&spec, sizeof spec);
-}
-
-static void take_certificate(struct uplink *uplink, const Bettercompute__V1__Certificate *message)
-{
-	if (!message->ok) {
-		log_warn("certificate.refused", "the node's certificate was not renewed", "why",
-			 message->message, NULL);
-		return;
-	}
-	if (message->certificate_pem.len > PKI_PEM_MAX)
-		return;
-	buf_clear(&uplink->certificate);
-	buf_add(&uplink->certificate, message->certificate_pem.data, message->certificate_pem.len);
-	buf_add(&uplink->certificate, "", 1);
-	uplink->certificate.length--;
-}
-
-static void take_operation(struct uplink *uplink, const Bettercompute__V1__Operation *message)
-{
-	struct uplink_operation *operation;
-
-	if (uplink->operations.count == MAX_OPERATIONS)
-		return; /* the control plane sends what has no result again */
-	operation = vec_push(&uplink->operations);
-	if (!str_copy(operation->id, sizeof operation->id, message->operation) ||
-	    !str_copy(operation->kind, sizeof operation->kind, message->kind))
-		vec_remove(&uplink->operations, uplink->operations.count - 1);
-	else /* cut, it is refused as unreadable */
-		(void)str_copy(operation->argument, sizeof operation->argument, message->argument);
-}
-
-static void on_message(struct rpc_call *call UNUSED, void *arg, const uint8_t *data, size_t length)
-{
-	CLEANUP(message) Bettercompute__V1__Down *message = NULL;
-	struct uplink *uplink = arg;
-	struct error error = {0};
-
-	uplink->options.wake(uplink->options.arg);
-	if (!down_unpack(data, length, &message, &error)) {
-		log_failure(LOG_ERROR, "uplink.message", &error, "it is ignored");
-		return;
-	}
-	if (uplink->phase != UPLINK_OPEN &&
-	    message->body_case != BETTERCOMPUTE__V1__DOWN__BODY_WELCOME)
-		return; /* before Welcome nothing counts */
-	switch (message->body_case) {
-	case BETTERCOMPUTE__V1__DOWN__BODY_WELCOME:
-		take_welcome(uplink, message->welcome);
-		return;
-	case BETTERCOMPUTE__V1__DOWN__BODY_SPEC:
-		take_spec(uplink, message->spec);
-		return;
-	case BETTERCOMPUTE__V1__DOWN__BODY_ACK:
-		if (message->ack->sequence > uplink->acknowledged)
-			uplink->acknowledged = message->ack->sequence;
-		return;
-	case BETTERCOMPUTE__V1__DOWN__BODY_CERTIFICATE:
-		take_certificate(uplink, message->certificate);
-		return;
-	case BETTERCOMPUTE__V1__DOWN__BODY_OPERATION:
-		take_operation(uplink, message->operation);
-		return;
-	case BETTERCOMPUTE__V1__DOWN__BODY_SECRET: /* none was asked for */
-	case BETTERCOMPUTE__V1__DOWN__BODY__NOT_SET:
-	case _BETTERCOMPUTE__V1__DOWN__BODY__CASE_IS_INT_SIZE:
-		return;
-	}
-}
+/* --- the stream's callbacks --- */
 
 static void on_drain(struct rpc_call *call UNUSED, void *arg)
 {
@@ -204,10 +75,18 @@ static void on_drain(struct rpc_call *call UNUSED, void *arg)
 	uplink->options.wake(uplink->options.arg);
 }
 
+/* With what to do about it: `bcd status` shows both. */
+static void say(struct uplink *uplink, const struct error *error)
+{
+	snprintf(uplink->error, sizeof uplink->error, "%s%s%s", error->what,
+		 *error->hint ? ". " : "", error->hint);
+}
+
 static void note_end(struct uplink *uplink, const struct error *error)
 {
 	if (!uplink->ended) {
-		str_copy(uplink->error, sizeof uplink->error, error->what);
+		say(uplink, error);
+		uplink->unknown = error->code == ERROR_UNAUTHENTICATED;
 		if (*error->hint)
 			log_failure(LOG_WARN, "uplink.closed", error, "it is tried again");
 	}
@@ -225,6 +104,10 @@ static void on_done(struct rpc_call *call UNUSED, void *arg, const struct rpc_st
 		error_set(&error, ERROR_UNAVAILABLE, "the control plane ended the stream");
 	else
 		rpc_status_to_error(status, &error);
+	if (error.code == ERROR_FORBIDDEN) { /* by its peer in a handshake that went well */
+		uplink->heard = true;
+		uplink->member = false;
+	}
 	note_end(uplink, &error);
 }
 
@@ -245,44 +128,9 @@ static void on_down(void *arg, const struct error *error)
 	note_end(arg, error ? error : &none);
 }
 
-bool uplink_take_welcome(struct uplink *uplink, char ret_lineage[SPEC_LINEAGE_SIZE])
+void uplink_again(struct uplink *uplink)
 {
-	if (!uplink->welcomed)
-		return false;
-	uplink->welcomed = false;
-	str_copy(ret_lineage, SPEC_LINEAGE_SIZE, uplink->lineage);
-	return true;
-}
-
-struct spec *uplink_take_spec(struct uplink *uplink)
-{
-	return TAKE(uplink->spec);
-}
-
-const char *uplink_spec_error(const struct uplink *uplink)
-{
-	return uplink->spec_error;
-}
-
-int64_t uplink_acknowledged(const struct uplink *uplink)
-{
-	return uplink->acknowledged;
-}
-
-void uplink_take_certificate(struct uplink *uplink, struct buf *ret_pem)
-{
-	buf_deinit(ret_pem);
-	*ret_pem = uplink->certificate;
-	uplink->certificate = (struct buf){0};
-}
-
-bool uplink_take_operation(struct uplink *uplink, struct uplink_operation *ret_operation)
-{
-	if (uplink->operations.count == 0)
-		return false;
-	*ret_operation = uplink->operations.items[0];
-	vec_remove(&uplink->operations, 0);
-	return true;
+	uplink->again = true;
 }
 
 /* --- connecting --- */
@@ -290,6 +138,15 @@ bool uplink_take_operation(struct uplink *uplink, struct uplink_operation *ret_o
 enum uplink_phase uplink_phase(const struct uplink *uplink)
 {
 	return uplink->phase;
+}
+
+enum uplink_standing uplink_standing(const struct uplink *uplink)
+{
+	if (uplink->phase == UPLINK_OFF)
+		return UPLINK_ALONE;
+	if (!uplink->heard)
+		return UPLINK_UNHEARD;
+	return uplink->member ? UPLINK_MEMBER : UPLINK_STRANGER;
 }
 
 const char *uplink_error(const struct uplink *uplink)
@@ -309,10 +166,19 @@ struct wall uplink_since(const struct uplink *uplink)
 	return uplink->since;
 }
 
+bool uplink_needs_somebody(const struct uplink *uplink)
+{
+	return uplink->renewal_exit == JOIN_TOKEN || uplink->clocks_differ;
+}
+
 static void retry_later(struct uplink *uplink, struct mono now)
 {
 	const struct config *config = uplink->options.config;
 
+	/* One that is greeted and ended at once, by the next thing that it says or by its twin, isn't well. */
+	if (uplink->phase == UPLINK_OPEN &&
+	    mono_until(uplink->connected_at, now) >= UPLINK_STEADY_MS)
+		uplink->failures = 0;
 	if (uplink->phase == UPLINK_OPEN || uplink->failures == 0) {
 		uplink->since = clock_wall();
 		log_warn("uplink.closed", "no stream to the control plane", "gateway",
@@ -335,7 +201,7 @@ static void retry_later(struct uplink *uplink, struct mono now)
 /* A Hello is the first word of a stream: one that would differ now needs another stream. */
 static void say_anew(struct uplink *uplink, struct mono now)
 {
-	log_info("uplink.anew", "what this machine can do changed: it connects again", NULL);
+	log_info("uplink.anew", "what this machine has or can do changed: it connects again", NULL);
 	close_stream(uplink);
 	uplink->phase = UPLINK_WAITING;
 	uplink->since = clock_wall();
@@ -371,15 +237,99 @@ static void connect_now(struct uplink *uplink, struct mono now)
 					   UPLINK_KEEPALIVE_MS, &handlers, uplink);
 }
 
+/* --- a certificate that is no good any more (JOIN-41) --- */
+
+static void on_renewed(void *arg, enum join_exit exit, struct buf *certificate,
+		       const struct error *error)
+{
+	struct uplink *uplink = arg;
+
+	uplink->options.wake(uplink->options.arg);
+	uplink->renewal_over = true;
+	uplink->renewal_exit = exit;
+	uplink->clocks_differ =
+		exit == JOIN_DONE &&
+		!identity_check_clock(certificate, clock_wall(), &uplink->renewal_error);
+	if (uplink->clocks_differ)
+		uplink->renewal_exit = JOIN_FAILED; /* it would be expired again at once */
+	else if (exit != JOIN_DONE)
+		uplink->renewal_error = *error;
+	if (uplink->renewal_exit != JOIN_DONE)
+		return;
+	buf_deinit(&uplink->certificate);
+	uplink->certificate = *certificate;
+	*certificate = (struct buf){0};
+}
+
+/* A person may have joined the node again while we tried. */
+static void renew_now(struct uplink *uplink, struct mono now)
+{
+	struct uplink_options *options = &uplink->options;
+
+	uplink->unknown = false;
+	if (identity_refresh(options->identity, options->config->data)) {
+		log_info("certificate.found",
+			 "the node was joined again: its new certificate counts", NULL);
+		connect_now(uplink, now);
+		return;
+	}
+	uplink->phase = UPLINK_RENEWING;
+	uplink->renewal =
+		renewal_start(uplink->loop, options->config, options->identity, on_renewed, uplink);
+}
+
+/* Told once, until it is another reason. */
+static void say_refused(struct uplink *uplink)
+{
+	struct error now = uplink->renewal_error;
+
+	error_wrap(&now, "the node's certificate has expired or isn't taken any more, and was not "
+			 "renewed");
+	if (uplink->renewal_exit == JOIN_TOKEN)
+		error_hint(&now, JOIN_TOKEN_HINT, "FILE");
+	say(uplink, &now);
+	if (!str_equal(uplink->renewal_told, now.what))
+		log_failure(LOG_ERROR, "certificate.expired", &now,
+			    "what is bound stays bound and is served; it is tried again");
+	str_copy(uplink->renewal_told, sizeof uplink->renewal_told, now.what);
+}
+
+static void end_renewal(struct uplink *uplink, struct mono now)
+{
+	renewal_destroy(TAKE(uplink->renewal));
+	uplink->renewal_over = false;
+	if (uplink->renewal_exit != JOIN_DONE) {
+		say_refused(uplink);
+		retry_later(uplink, now);
+		return;
+	}
+	uplink->phase = UPLINK_WAITING; /* for the turn to store it */
+	uplink->retry_at = mono_after(now, RENEW_STORE_MS);
+}
+
+void uplink_hurry(struct uplink *uplink)
+{
+	if (uplink->phase == UPLINK_WAITING)
+		uplink->retry_at = loop_now(uplink->loop);
+}
+
+static void try_now(struct uplink *uplink, struct mono now)
+{
+	if (uplink->unknown || identity_expired(uplink->options.identity, clock_wall()))
+		renew_now(uplink, now);
+	else
+		connect_now(uplink, now);
+}
+
 static void say_hello(struct uplink *uplink, const struct uplink_hello *hello, struct mono now)
 {
 	static const struct rpc_call_handlers handlers = {
-		.on_message = on_message, .on_drain = on_drain, .on_done = on_done};
+		.on_message = uplink_on_message, .on_drain = on_drain, .on_done = on_done};
 	CLEANUP(buf) struct buf message = {0};
 	struct uplink_hello mine = *hello;
 	struct error error = {0};
 
-	uplink->up = false;
+	uplink->up = uplink->again = false;
 	uplink->heartbeat_at = mono_after(now, UPLINK_HEARTBEAT_MS);
 	/* Two within a millisecond differ as well. */
 	uplink->opened_ms = now.ms > uplink->opened_ms ? now.ms : uplink->opened_ms + 1;
@@ -402,7 +352,7 @@ static void beat(struct uplink *uplink, const struct uplink_hello *hello, struct
 	int64_t generation = 0;
 
 	/* A number of another lineage says nothing here. */
-	if (hello->spec && str_equal(hello->spec->lineage, uplink->lineage))
+	if (hello->spec && str_equal(hello->spec->lineage, uplink->welcome.lineage))
 		generation = hello->spec->generation;
 	uplink->heartbeat_at = mono_after(now, UPLINK_HEARTBEAT_MS);
 	if (uplink_pack_heartbeat(generation, &message, &error))
@@ -426,11 +376,15 @@ struct mono uplink_step(struct uplink *uplink, const struct uplink_hello *hello,
 {
 	if (uplink->ended)
 		retry_later(uplink, now);
-	if (uplink->phase == UPLINK_OPEN && uplink_hello_is_capable(hello) != uplink->capable)
+	if (uplink->renewal_over)
+		end_renewal(uplink, now);
+	if (uplink->phase == UPLINK_OPEN &&
+	    (uplink->again || uplink_hello_is_capable(hello) != uplink->capable))
 		say_anew(uplink, now);
-	if (uplink->phase == UPLINK_WAITING && mono_until(now, uplink->retry_at) <= 0)
-		connect_now(uplink, now);
-	if (uplink->phase == UPLINK_CONNECTING && uplink->up)
+	if (uplink->phase == UPLINK_WAITING && !hello->unready &&
+	    mono_until(now, uplink->retry_at) <= 0)
+		try_now(uplink, now);
+	if (uplink->phase == UPLINK_CONNECTING && uplink->up && !hello->unready)
 		say_hello(uplink, hello, now);
 	if (uplink->phase == UPLINK_CONNECTING && mono_until(now, due(uplink)) <= 0) {
 		str_copy(uplink->error, sizeof uplink->error, "the control plane doesn't answer");
@@ -438,7 +392,8 @@ struct mono uplink_step(struct uplink *uplink, const struct uplink_hello *hello,
 	}
 	if (uplink->phase == UPLINK_OPEN && mono_until(now, uplink->heartbeat_at) <= 0)
 		beat(uplink, hello, now);
-	*ret_timed = uplink->phase != UPLINK_OFF;
+	*ret_timed = uplink->phase != UPLINK_OFF && uplink->phase != UPLINK_RENEWING &&
+		     !(uplink->phase == UPLINK_WAITING && hello->unready);
 	return due(uplink);
 }
 
@@ -469,9 +424,10 @@ void uplink_renew(struct uplink *uplink, struct wall now)
 	struct cert_info info;
 	struct error error = {0};
 
-	if (uplink->phase != UPLINK_OPEN || now.ms - uplink->renewed_at.ms < RENEW_RETRY_MS)
+	if (uplink->phase != UPLINK_OPEN ||
+	    mono_until(loop_now(uplink->loop), uplink->renew_after) > 0)
 		return;
-	uplink->renewed_at = now;
+	uplink->renew_after = mono_after(loop_now(uplink->loop), RENEW_RETRY_MS);
 	if (!cert_read(buf_text(&identity->certificate_pem), identity->certificate_pem.length,
 		       &info, &error))
 		goto fail;

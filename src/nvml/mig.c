@@ -162,11 +162,27 @@ static bool read_all(struct look *look, unsigned max)
 	return whole;
 }
 
+/* A GPU that can't be cut has no such mode. */
+static bool read_mode(struct look *look, unsigned *ret_current)
+{
+	unsigned pending, status;
+
+	if (!look->nvml->mig_mode || !look_goes_on(look))
+		return false;
+	status = look->nvml->mig_mode(look->device, ret_current, &pending);
+	if (status == NVML_ERROR_NOT_SUPPORTED)
+		look->gpu->mig_capable = INVENTORY_MIG_INCAPABLE;
+	if (!look_got(look, "mig_mode", status))
+		return false;
+	look->gpu->mig_capable = INVENTORY_MIG_CAPABLE;
+	return true;
+}
+
 void mig_read(struct look *look)
 {
-	unsigned current, pending, max;
+	unsigned current, max;
 
-	if (!look_ask(look, mig_mode, &current, &pending) || current != NVML_MIG_ENABLED)
+	if (!read_mode(look, &current) || current != NVML_MIG_ENABLED)
 		return;
 	look->gpu->mig_enabled = true;
 	if (!look_ask(look, mig_max, &max))

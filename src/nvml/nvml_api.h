@@ -170,6 +170,8 @@ struct nvml_event {
 	  "nvmlDeviceGetMemoryInfo", NULL) \
 	F(memory_v2, (struct nvml_device *device, struct nvml_memory_v2 *memory), \
 	  "nvmlDeviceGetMemoryInfo_v2", NULL) \
+	F(compute, (struct nvml_device *device, int *major, int *minor), \
+	  "nvmlDeviceGetCudaComputeCapability", NULL) \
 	F(mig_mode, (struct nvml_device *device, unsigned *current, unsigned *pending), \
 	  "nvmlDeviceGetMigMode", NULL) \
 	F(mig_max, (struct nvml_device *device, unsigned *count), \

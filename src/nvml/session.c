@@ -74,6 +74,17 @@ static void read_identity(struct look *look, struct session_gpu *known)
 	memcpy(known->model, gpu->model, sizeof known->model);
 }
 
+static void read_compute(struct look *look)
+{
+	int major, minor;
+
+	if (!look_ask(look, compute, &major, &minor) || major <= 0 || minor < 0 ||
+	    major > READING_MAX_COMPUTE || minor > READING_MAX_COMPUTE)
+		return;
+	look->gpu->compute_major = major;
+	look->gpu->compute_minor = minor;
+}
+
 static void read_memory(struct look *look)
 {
 	struct nvml_memory_v2 memory = {.version = NVML_MEMORY_V2};
@@ -215,6 +226,7 @@ static void read_device(struct look *look, struct session_gpu *known)
 	int64_t action;
 
 	read_identity(look, known);
+	read_compute(look);
 	read_memory(look);
 	mig_read(look);
 	read_row_remap(look);
@@ -230,7 +242,7 @@ static void read_device(struct look *look, struct session_gpu *known)
 static bool is_listed(const struct reading *reading, struct atom_uuid uuid)
 {
 	vec_each (&reading->gpus, const struct reading_gpu *gpu)
-		if (gpu->has_uuid && memcmp(&gpu->uuid, &uuid, sizeof uuid) == 0)
+		if (gpu->has_uuid && atom_uuid_equal(gpu->uuid, uuid))
 			return true;
 	return false;
 }

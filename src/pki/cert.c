@@ -463,6 +463,41 @@ bool cert_check_key(const char *pem, const struct pki_key *key, struct error *er
 	return true;
 }
 
+/* The next one of `bio`, or NULL at its end, which is no error. */
+static bool read_next(BIO *bio, X509 **ret_next, struct error *error)
+{
+	X509 *next = PEM_read_bio_X509(bio, NULL, NULL, NULL);
+	unsigned long code = ERR_peek_last_error();
+	bool over = ERR_GET_LIB(code) == ERR_LIB_PEM && ERR_GET_REASON(code) == PEM_R_NO_START_LINE;
+
+	ERR_clear_error();
+	if (!next && !over)
+		return unreadable(error);
+	*ret_next = next;
+	return true;
+}
+
+bool cert_check_chain(const char *pem, struct error *error)
+{
+	CLEANUP(ossl_bio) BIO *bio = ossl_bio_of(pem, strlen(pem));
+	CLEANUP(ossl_x509) X509 *certificate = PEM_read_bio_X509(bio, NULL, NULL, NULL);
+	X509 *issuer = NULL;
+	bool ok = true;
+
+	ERR_clear_error();
+	if (!certificate)
+		return unreadable(error);
+	while (ok && (ok = read_next(bio, &issuer, error)) && issuer) {
+		ok = X509_verify(certificate, X509_get0_pubkey(issuer)) == 1 ||
+		     error_set(error, ERROR_INVALID_INPUT,
+			       "the certificate is not signed by the one that follows it");
+		ERR_clear_error();
+		X509_free(certificate);
+		certificate = TAKE(issuer);
+	}
+	return ok;
+}
+
 bool cert_has_dns_name(const char *pem, const char *name)
 {
 	CLEANUP(ossl_x509) X509 *certificate = read_pem(pem, strlen(pem));

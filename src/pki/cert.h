@@ -90,5 +90,8 @@ MUST_CHECK bool cert_verify(const char *pem, const char *ca_pem, struct wall now
 			    struct error *error);
 /* FORBIDDEN unless the first certificate is for this key. */
 MUST_CHECK bool cert_check_key(const char *pem, const struct pki_key *key, struct error *error);
+/* INVALID_INPUT unless the PEM is whole certificates, each signed by the next; one alone is fine. Times aren't
+ * looked at. */
+MUST_CHECK bool cert_check_chain(const char *pem, struct error *error);
 /* Does the first certificate carry this DNS name? An unreadable one does not. */
 bool cert_has_dns_name(const char *pem, const char *name);

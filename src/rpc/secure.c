@@ -161,8 +161,8 @@ static bool failed(struct secure *secure, struct error *error)
 	if (!reason)
 		reason = "the peer ended the connection";
 	if (secure->client && is_ssl && is_refusal(ERR_GET_REASON(code)))
-		return error_set(error, ERROR_FORBIDDEN, "the server refused our certificate: %s",
-				 reason);
+		return error_set(error, ERROR_UNAUTHENTICATED,
+				 "the server refused our certificate: %s", reason);
 	return error_set(error, ERROR_UNAVAILABLE, "TLS: %s", reason);
 }
 

@@ -28,7 +28,8 @@ struct rpc_tls_client_options {
 	const char *certificate_pem; /* our own, with key; both NULL for none */
 	const char *key_pem;
 };
-/* A handshake that fails on trust is FORBIDDEN with a message that says which pin was seen. */
+/* A handshake that fails on trust is FORBIDDEN with a message that says which pin was seen; one that the
+ * server ended because of our certificate is UNAUTHENTICATED. */
 MUST_CHECK bool rpc_tls_client_create(const struct rpc_tls_client_options *options,
 				      struct rpc_tls **ret_tls, struct error *error);
 /* Takes NULL. A server's connections go on; a client's are over by then. */

@@ -1,6 +1,7 @@
 #include "serve/exchange.h"
 
 #include "control/control.h"
+#include "serve/framing.h"
 #include "serve/metrics.h"
 #include "serve/workers.h"
 #include "store/store.h"
@@ -540,10 +541,14 @@ enum MHD_Result exchange_on_request(void *cls, struct MHD_Connection *connection
 				    size_t *size, void **context)
 {
 	struct exchange *exchange = *context;
+	const char *complaint;
 
 	(void)url, (void)version;
 	if (!exchange) {
 		*context = exchange = begin(cls, connection, method);
+		complaint = framing_complaint(connection);
+		if (complaint)
+			return refuse(exchange, 400, ERROR_INVALID_INPUT, complaint);
 		if (strlen(exchange->job->target) > ROUTER_MAX_TARGET)
 			return refuse(exchange, 414, ERROR_INVALID_INPUT, "the path is too long");
 		if (announced_too_large(connection))

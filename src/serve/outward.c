@@ -9,6 +9,12 @@ bool outward(const struct control *control, struct error *error)
 	if (error_http_status(error->code) < 500 || !control || !control->connection ||
 	    !store_is_to_blame(control->connection))
 		return false;
+	if (store_is_locked(control->connection)) {
+		error_set(error, ERROR_UNAVAILABLE,
+			  "the database is kept locked by somebody else than the control plane");
+		error_hint(error, "Nothing was changed. The control plane's log says who it is.");
+		return true;
+	}
 	if (error->code == ERROR_UNAVAILABLE)
 		error_set(error, ERROR_UNAVAILABLE, "the database can't be asked now");
 	else

@@ -1,5 +1,7 @@
 #include "serve/routes.h"
 
+#include "control/core/reserve_request.h"
+
 #define PAGE   ROUTE_QUERY_PAGE
 #define LIMIT  ROUTE_QUERY_LIMIT
 #define STATE  ROUTE_QUERY_STATE
@@ -73,6 +75,9 @@ const struct route ROUTES[] = {
 	 "list reservations, by when they were made", NULL, "ReservationList"},
 	{"GET", "/v1/reservations/{id}", CALL(reservation_get), 0, NONE, "show a reservation", NULL,
 	 "Reservation"},
+	{"GET", "/v1/reservations/{id}/pod-requests", CALL(reservation_pod_requests),
+	 ROUTE_QUERY_DEVICES | ROUTE_QUERY_CLASS, NONE,
+	 "say what a pod asks for to use its part of a reservation", NULL, "PodRequests"},
 	{"PATCH", "/v1/reservations/{id}", CALL(reservation_patch), DRY, NEEDED,
 	 "extend, shorten or move a reservation", "ReservationPatch", "Reservation"},
 	{"POST", "/v1/reservations/{id}/release", CALL(reservation_release), DRY, NONE,
@@ -100,7 +105,7 @@ const struct route ROUTES[] = {
 	{"GET", "/v1/quotas/{id}", CALL(quota_get), 0, NONE, "show a quota", NULL, "Quota"},
 	{"PATCH", "/v1/quotas/{id}", CALL(quota_patch), DRY, NEEDED, "change a quota's limits",
 	 "QuotaPatch", "Quota"},
-	{"DELETE", "/v1/quotas/{id}", CALL(quota_delete), 0, NONE, "take a quota away", NULL,
+	{"DELETE", "/v1/quotas/{id}", CALL(quota_delete), DRY, NONE, "take a quota away", NULL,
 	 "Quota"},
 
 	{"POST", "/v1/secrets", CALL(secret_create), 0, NEEDED, "keep a secret", "SecretCreate",
@@ -111,7 +116,7 @@ const struct route ROUTES[] = {
 	 "Secret"},
 	{"PATCH", "/v1/secrets/{id}", CALL(secret_patch), DRY, NEEDED,
 	 "give a secret another value or name", "SecretPatch", "Secret"},
-	{"DELETE", "/v1/secrets/{id}", CALL(secret_delete), 0, NONE, "forget a secret", NULL,
+	{"DELETE", "/v1/secrets/{id}", CALL(secret_delete), DRY, NONE, "forget a secret", NULL,
 	 "Secret"},
 
 	{"GET", "/v1/audit", CALL(audit_list),
@@ -207,6 +212,24 @@ const struct route_parameter ROUTE_PARAMETERS[] = {
 	  0,
 	  "true: only those that aren't over, or still hold devices; false: only the others",
 	  "true|false"}},
+	{ROUTE_QUERY_DEVICES,
+	 SLOT(devices),
+	 {.name = "devices",
+	  SCHEMA_INT,
+	  0,
+	  "of one pod (default: all that are booked on one node)",
+	  NULL,
+	  1,
+	  RESERVE_MAX_DEVICES,
+	  0,
+	  "1"}},
+	{ROUTE_QUERY_CLASS,
+	 SLOT(class),
+	 {.name = "class",
+	  SCHEMA_CHOICE,
+	  0,
+	  "devices of this class alone; needed with devices when several are booked",
+	  "gpu|gpu.mig|gpu.slot"}},
 	{ROUTE_QUERY_DRY,
 	 SLOT(dry_run),
 	 {.name = "dryRun",

@@ -118,7 +118,7 @@ static const struct schema_field POOL[] = {
 	{.name = "state", SCHEMA_CHOICE, NEEDED, "an archived one takes no reservations", "active|archived"},
 	{.name = "nodes", SCHEMA_INT, NEEDED, "its nodes, without retired and lost ones", .example = "3"},
 	FIELD_CREATED,
-	{.name = "notes", SCHEMA_TEXT, MAY_LIST, "what a change doesn't do", .example = "Changed taints reach only new machines."},
+	{.name = "notes", SCHEMA_TEXT, MAY_LIST, "what it doesn't do", .example = "Changed taints reach only new machines."},
 	END,
 };
 
@@ -220,6 +220,8 @@ static const struct schema_field NODE[] = {
 	{.name = "specGeneration", SCHEMA_INT, NEEDED, "of what it is to have", .example = "7"},
 	{.name = "storedGeneration", SCHEMA_INT, NEEDED, "of what it has stored", .example = "7"},
 	FIELD_CREATED,
+	{.name = "host", SCHEMA_OBJECT, NEEDED, "what it has beside GPUs, less what stays its own", "HostShare"},
+	{.name = "hostBooked", SCHEMA_OBJECT, NEEDED, "what is booked of that now", "HostShare"},
 	{.name = "gpus", SCHEMA_OBJECT, LIST, "its GPUs", "Gpu"},
 	{.name = "devices", SCHEMA_OBJECT, LIST, "what can be booked on it", "NodeDevice"},
 	{.name = "conditions", SCHEMA_OBJECT, LIST, "what is wrong with it", "NodeCondition"},
@@ -238,12 +240,17 @@ static const struct schema_field DEVICE_NEED[] = {
 static const struct schema_field RESOURCES[] = {
 	{.name = "vcpu", SCHEMA_INT, 0, "processors", NULL, 1, RESERVE_MAX_VCPU, 0, "32"},
 	{.name = "memoryGiB", SCHEMA_INT, 0, "memory", NULL, 1, RESERVE_MAX_GIB, 0, "256"},
+	{.name = RESERVE_HUGEPAGES_2MI, SCHEMA_INT, SCHEMA_ASIDE, "huge pages of 2Mi, in GiB (default: none)", NULL, 1, RESERVE_MAX_GIB, 0, "8"},
+	{.name = RESERVE_HUGEPAGES_1GI, SCHEMA_INT, SCHEMA_ASIDE, "huge pages of 1Gi, in GiB (default: none)", NULL, 1, RESERVE_MAX_GIB, 0, "8"},
 	END,
 };
 
 static const struct schema_field HOST_SHARE[] = {
 	{.name = "vcpu", SCHEMA_INT, 0, "processors", .example = "32"},
-	{.name = "memoryGiB", SCHEMA_INT, 0, "memory", .example = "256"},
+	{.name = "memoryGiB", SCHEMA_INT, 0, "memory, in whole GiB", .example = "256"},
+	{.name = "memoryMiB", SCHEMA_INT, 0, "the same memory, in whole MiB", .example = "262144"},
+	{.name = RESERVE_HUGEPAGES_2MI, SCHEMA_INT, 0, "huge pages of 2Mi, in GiB", .example = "8"},
+	{.name = RESERVE_HUGEPAGES_1GI, SCHEMA_INT, 0, "huge pages of 1Gi, in GiB", .example = "8"},
 	END,
 };
 
@@ -336,6 +343,22 @@ static const struct schema_field RESERVATION[] = {
 	{.name = "resources", SCHEMA_OBJECT, NEEDED, "the share of the host", "HostShare"},
 	{.name = "allocations", SCHEMA_OBJECT, LIST, "what it was given", "Allocation"},
 	{.name = "conditions", SCHEMA_OBJECT, LIST, "what is to be known of it", "ReservationCondition"},
+	END,
+};
+
+#define POD_EXAMPLE "{\"bcd.dev/gpu\":\"2\",\"cpu\":\"32\",\"memory\":\"256Gi\"}"
+
+static const struct schema_field POD_RESOURCES[] = {
+	{.name = "requests", SCHEMA_LABELS, NEEDED, "what the scheduler looks for, and the kubelet keeps for the pod", .example = POD_EXAMPLE},
+	{.name = "limits", SCHEMA_LABELS, NEEDED, "the same: the most that it gets", .example = POD_EXAMPLE},
+	END,
+};
+
+static const struct schema_field POD_REQUESTS[] = {
+	FIELD_ID("rsv"),
+	{.name = "devices", SCHEMA_INT, NEEDED, "of one pod", .example = "2"},
+	{.name = "pods", SCHEMA_INT, NEEDED, "such pods that there is room for, on all its nodes", .example = "4"},
+	{.name = "resources", SCHEMA_OBJECT, NEEDED, "of a pod's container: to be pasted", "PodResources"},
 	END,
 };
 
@@ -523,6 +546,8 @@ const struct schema_type SCHEMA_TYPES[] = {
 	{.name = "ReservationCondition", "what is to be known of a reservation", RESERVATION_CONDITION},
 	{.name = "Reason", "why nodes were rejected", REASON},
 	{.name = "Reservation", "GPUs booked for a time", RESERVATION},
+	{.name = "PodRequests", "what a pod asks for to use its part of a reservation", POD_REQUESTS},
+	{.name = "PodResources", "resources as Kubernetes' containers have them", POD_RESOURCES},
 	{.name = "ReservationList", "reservations, in the order of their making", NULL, "Reservation"},
 	{.name = "CapacityPreview", "a reservation that might be made", CAPACITY_PREVIEW},
 	{.name = "PreviewNode", "where it would be placed", PREVIEW_NODE},

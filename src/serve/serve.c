@@ -191,7 +191,8 @@ static bool make_well_known(struct serve *serve, struct error *error)
 	const struct pki_folder *pki = keyring_pki(serve->keyring);
 	CLEANUP(tree) json_t *document = json_object();
 	CLEANUP(buf) struct buf text = {0};
-	json_t *gateway = json_object(), *join = json_object();
+	json_t *gateway = json_object(), *join = json_object(), *shown = json_object();
+	struct pki_pin_texts texts;
 	char url[600], kid[PKI_KEY_ID_SIZE];
 
 	snprintf(url, sizeof url, "https://%.500s", serve->gateway_told);
@@ -207,6 +208,10 @@ static bool make_well_known(struct serve *serve, struct error *error)
 		return false;
 	pki_key_id(pki->join_signing_key, kid);
 	tree_set(join, "signingKid", tree_string(kid));
+	pki_folder_pin_texts(pki, &texts);
+	tree_set(document, "pins", shown); /* to find mistakes by; nobody pins them */
+	tree_set(shown, "caPins", tree_string(texts.gateway_ca));
+	tree_set(shown, "signingPins", tree_string(texts.join_signing));
 	tree_dump_pretty(&text, document);
 	free(serve->well_known); /* answers copy it, on this thread */
 	serve->well_known = buf_take_text(&text);

@@ -1,5 +1,7 @@
 #include "serve/wire.h"
 
+#include "proto/hugepages.h"
+
 struct control_hello wire_hello(const Bettercompute__V1__Hello *hello, const char *node)
 {
 	return (struct control_hello){
@@ -64,6 +66,7 @@ static struct control_inventory inventory(const Bettercompute__V1__Inventory *fr
 		.kernel = from->kernel,
 		.vcpus = from->vcpus,
 		.memory_bytes = from->memory_bytes,
+		.hugepages = hugepages_unpack(from->huge_pages, from->n_huge_pages),
 		.simulated = from->simulated,
 		.simulated_reason = from->simulated_reason,
 		.driver_version = from->driver_version,
@@ -156,9 +159,23 @@ bool wire_pack_welcome(const struct control_welcome *welcome, const char *node, 
 	body.now_ms = welcome->now.ms;
 	body.lineage = message_text(welcome->lineage);
 	body.node = message_text(node);
+	body.site = message_text(welcome->site);
+	body.pool = message_text(welcome->pool);
 	down.body_case = BETTERCOMPUTE__V1__DOWN__BODY_WELCOME;
 	down.welcome = &body;
 	return wire_down_pack(&down, out, error);
+}
+
+static Bettercompute__V1__Limits *host_share(const struct control_spec_assignment *from,
+					     struct arena *arena)
+{
+	Bettercompute__V1__Limits *to = arena_alloc(arena, sizeof *to);
+
+	bettercompute__v1__limits__init(to);
+	to->vcpus = from->vcpus;
+	to->memory_bytes = from->memory_bytes;
+	hugepages_pack(&from->hugepages, arena, &to->huge_pages, &to->n_huge_pages);
+	return to;
 }
 
 static Bettercompute__V1__Assignment *assignment(const struct control_spec_assignment *from,
@@ -182,12 +199,8 @@ static Bettercompute__V1__Assignment *assignment(const struct control_spec_assig
 		device->visible_device = message_text(from->devices[i].visible_device);
 		to->devices[i] = device;
 	}
-	if (from->limited) {
-		to->limits = arena_alloc(arena, sizeof *to->limits);
-		bettercompute__v1__limits__init(to->limits);
-		to->limits->vcpus = from->vcpus;
-		to->limits->memory_bytes = from->memory_bytes;
-	}
+	to->booked = host_share(from, arena);
+	to->limits = from->limited ? to->booked : NULL;
 	return to;
 }
 

@@ -30,6 +30,18 @@ size_t admission_requested(const struct pods *pods, const char *resource)
 	return requested;
 }
 
+void admission_forget(struct manager *manager, const struct pods *pods)
+{
+	for (size_t i = 0; i < manager->holds.count && !pods->unheard;) {
+		CLEANUP(free) char *pod = mem_strdup(manager->holds.items[i].pod);
+
+		if (pods_by_uid(pods, pod))
+			i++;
+		else
+			manager_pod_remove(manager, pod);
+	}
+}
+
 static struct manager_hold *hold_of(struct admission *admission, const struct pod *pod)
 {
 	return manager_hold_find(admission->manager, pod->uid, pod->container, pod->resource);
@@ -194,6 +206,7 @@ static void admit(struct admission *admission, struct pod *pod)
 		container_make(admission, pod);
 		return;
 	}
+	admission_forget(admission->manager, admission->pods);
 	if (!manager_available(admission->manager, pod->resource, pod->count, &admission->available,
 			       &error)) {
 		refuse(admission, pod, error.what);

@@ -32,5 +32,9 @@ void admission_destroy(struct admission *admission); /* takes NULL; after the pl
 /* Goes on with what can go on. True: a container could not be made, try again after a while. */
 bool admission_turn(struct admission *admission);
 
+/* What pods had that are gone. As the kubelet: only before it gives something, and when a plugin tells it
+ * anything; until then its checkpoint keeps it. One that hasn't heard of its pods keeps all. */
+void admission_forget(struct manager *manager, const struct pods *pods);
+
 /* How many of a resource the pods request that were let onto the node. */
 size_t admission_requested(const struct pods *pods, const char *resource);

@@ -157,7 +157,8 @@ static int serve(const char *root, const struct option_value *cdi)
 	struct loop *loop = loop_create();
 	struct loop_signal *terminate = loop_signal_create(loop, SIGTERM, on_signal, loop);
 	struct loop_signal *interrupt = loop_signal_create(loop, SIGINT, on_signal, loop);
-	const struct standin_options options = {root, cdi->list, cdi->list_count};
+	const struct standin_options options = {
+		.root = root, .cdi = cdi->list, .cdi_count = cdi->list_count};
 	struct standin *standin = NULL;
 	struct standin_control *control = NULL;
 	struct error error;

@@ -104,7 +104,7 @@ static void on_list(struct rpc_call *call, void *arg, const uint8_t *data UNUSED
 	response.pod_resources = arena_alloc(&arena, podresources->pods->list.count *
 							     sizeof *response.pod_resources);
 	vec_each (&podresources->pods->list, const struct pod *pod)
-		if (pod_active(pod))
+		if (pod_active(pod) && !podresources->pods->unheard)
 			response.pod_resources[response.n_pod_resources++] =
 				pod_message(podresources, &arena, pod);
 	answer(call, list_response_pack(&response, &bytes, &error), &bytes, &error);
@@ -140,7 +140,7 @@ static void on_get(struct rpc_call *call, void *arg, const uint8_t *data, size_t
 		return;
 	}
 	struct pod *pod = pods_find(podresources->pods, request->pod_namespace, request->pod_name);
-	if (!pod) {
+	if (!pod || podresources->pods->unheard) {
 		error_set(&error, ERROR_NOT_FOUND, "pod '%s' in namespace '%s' not found",
 			  request->pod_name, request->pod_namespace);
 		rpc_finish(call, RPC_UNKNOWN, error.what);

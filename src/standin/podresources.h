@@ -1,7 +1,7 @@
 /*
  * podresources: the pod-resources API, v1: which container holds which device.
  *
- * Lists     running pods, each device as an entry of its own with the NUMA nodes of its hold, as
+ * Lists     running pods that the kubelet has heard of, each device as an entry of its own with the NUMA nodes of its hold, as
  * the kubelet of 1.34 and later does. Get of an unknown pod fails with UNKNOWN, as there. Source
  * k8s.io/kubelet pkg/apis/podresources/v1
  */

@@ -49,6 +49,7 @@ struct pod {
 struct pods {
 	VEC(struct pod) list;      /* in the order asked for */
 	char boot[PODS_BOOT_SIZE]; /* the boot that their containers run in */
+	bool unheard;              /* by the kubelet, whose API server tells it nothing yet */
 };
 void pods_deinit(struct pods *pods);
 

@@ -158,6 +158,7 @@ static bool pods_load(struct standin *standin, struct error *error)
 static void on_change(void *arg)
 {
 	struct standin *standin = arg;
+	admission_forget(&standin->manager, &standin->pods);
 	checkpoint_store(standin);
 	loop_defer_arm(standin->turn);
 }
@@ -190,9 +191,7 @@ static void on_held(void *arg)
 static void pod_end(struct standin *standin, struct pod *pod)
 {
 	waiters_tell(standin, pod);
-	manager_pod_remove(&standin->manager, pod->uid);
 	pods_remove(&standin->pods, pod);
-	checkpoint_store(standin);
 	pods_store(standin);
 	loop_defer_arm(standin->turn);
 }
@@ -218,7 +217,7 @@ static int64_t graces_end(struct standin *standin)
 static void on_turn(void *arg)
 {
 	struct standin *standin = arg;
-	if (!standin->registration)
+	if (!standin->registration || standin->pods.unheard)
 		return;
 	int64_t next = graces_end(standin);
 	bool waiting = admission_turn(standin->admission);
@@ -317,6 +316,22 @@ static void verb_node(struct standin *standin, standin_answer_fn *fn, void *arg)
 
 /* --- going up and down --- */
 
+/* A grace that was running when the kubelet went begins anew. */
+static void graces_begin(struct standin *standin)
+{
+	vec_each (&standin->pods.list, struct pod * pod)
+		pod->ends = mono_after(loop_now(standin->loop), pod->grace_ms);
+	loop_defer_arm(standin->turn);
+}
+
+void standin_hears(struct standin *standin)
+{
+	if (!standin->pods.unheard)
+		return;
+	standin->pods.unheard = false;
+	graces_begin(standin);
+}
+
 static bool kubelet_start(struct standin *standin, struct error *error)
 {
 	static const struct registration_handlers handlers = {on_change, on_register};
@@ -330,9 +345,7 @@ static bool kubelet_start(struct standin *standin, struct error *error)
 	standin->admission =
 		admission_create(standin->registration, &standin->manager, &standin->pods,
 				 &standin->cdi, &admission_handlers, standin);
-	vec_each (&standin->pods.list, struct pod * pod)
-		pod->ends = mono_after(loop_now(standin->loop), pod->grace_ms);
-	loop_defer_arm(standin->turn);
+	graces_begin(standin);
 	return true;
 }
 
@@ -432,6 +445,7 @@ bool standin_create(struct loop *loop, const struct standin_options *options,
 		.checkpoint = below(options->root, "device-plugins/" CHECKPOINT_NAME),
 		.pod_resources = below(options->root, "pod-resources/kubelet.sock"),
 		.pods_file = below(options->root, "standin-pods.json"),
+		.pods = {.unheard = options->unheard},
 		.turn = loop_defer_create(loop, on_turn, standin),
 		.timer = loop_timer_create(loop, on_turn, standin),
 		.start = loop_timer_create(loop, on_start, standin),

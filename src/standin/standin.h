@@ -25,12 +25,17 @@ struct standin_options {
 	const char *root;       /* made if absent */
 	const char *const *cdi; /* folders with CDI specs; the later win */
 	size_t cdi_count;
+	bool unheard; /* its API server tells it nothing until standin_hears() */
 };
 
 /* CONFLICT when another one serves this root. */
 MUST_CHECK bool standin_create(struct loop *loop, const struct standin_options *options,
 			       struct standin **ret_standin, struct error *error);
 void standin_destroy(struct standin *standin); /* takes NULL; open requests are answered */
+
+/* It hears of its pods, and of all that was asked for meanwhile. Until then it lists none, lets none in, ends
+ * none, and keeps what its checkpoint says; those that ran run on. */
+void standin_hears(struct standin *standin);
 
 /*
  * One request, one answer, sometimes before it returns. Requests are {"verb": ..., ...}:

@@ -13,6 +13,7 @@ enum store_loss {
 	STORE_LOSS_NONE,       /* a failure that stays */
 	STORE_LOSS_RACE,       /* another transaction was first; or the connection broke before the
 				  commit */
+	STORE_LOSS_LOCK,       /* a lock was waited for in vain */
 	STORE_LOSS_CONSTRAINT, /* a constraint: perhaps met by a row that the body couldn't see yet
 				*/
 };
@@ -28,15 +29,24 @@ struct store_counters {
 	_Atomic uint64_t took[HISTOGRAM_BUCKETS];
 };
 
+/* What is known of writing. */
+struct store_writes {
+	_Atomic bool doubtful; /* one failed by the database, and no probe went well since */
+	_Atomic bool probing;
+	_Atomic bool locked; /* one waited in vain for others' lock, and none was done since */
+};
+
 struct store {
 	const struct store_driver *driver;
 	char *url;
 	char lineage[STORE_LINEAGE_SIZE];
 	int schema_version;
 	int silence_ms;                  /* of a server: after so much it is given up */
+	int lock_ms;                     /* so long a lock is waited for */
 	_Atomic bool hurried;            /* store_hurry() */
 	void *driver_state;              /* what the driver keeps while the store is open */
 	struct store_counters *counters; /* by enum store_mode */
+	struct store_writes *writes;
 };
 
 /* Each driver's connection begins with this. */
@@ -46,6 +56,8 @@ struct store_connection {
 	struct wall now;
 	enum store_loss loss;
 	enum store_mode mode;
+	int lock_ms;          /* so long this run's locks are waited for */
+	char waited_for[256]; /* of STORE_LOSS_LOCK: the table, or a text with it; "": unknown */
 	struct mono deadline; /* store_set_deadline() */
 	bool inside;          /* a body is running */
 	bool failed;          /* a statement of this transaction failed: it can only be undone */
@@ -66,6 +78,10 @@ struct store_driver {
 	/* Statements, for all tables of the schema: (table, column, 1 for a number, place in the
 	 * primary key from 1 or 0) in the columns' order; and (table, table it refers to). */
 	const char *list_columns, *list_references;
+	/* A statement: one text that names who of others than the control plane keeps a lock, or no row. $1 is
+	 * `waited_for`, "" for any table of ours; $2 is 1 when it was wanted for writing. NULL: whoever keeps one is
+	 * another. */
+	const char *who_locks;
 
 	/* Takes what belongs to the whole store, such as the lock on its file; `reading` takes none
 	 * and makes nothing. */
@@ -101,12 +117,36 @@ struct store_driver {
 extern const struct store_driver store_sqlite;
 extern const struct store_driver store_postgres;
 
+/* store_run(), which nobody counts and which is no sign of whether writes go well. (transaction.c) */
+MUST_CHECK bool store_run_retried(struct store_connection *connection, enum store_mode mode,
+				  store_body_fn *body, void *argument, struct error *error);
+/* One try of it. */
+MUST_CHECK bool store_run_once(struct store_connection *connection, enum store_mode mode,
+			       store_body_fn *body, void *argument, struct error *error);
+/* This run waited for a lock in vain. True: another than the control plane keeps it, and the wait was no short one, or
+ * it is known already; says who, and that the next ones needn't wait long. Else it is a race. (writes.c) */
+bool store_note_lock(struct store_connection *connection, enum store_mode mode,
+		     struct error *error);
+/* Was the lock that this run didn't get waited for as long as one is, but for a little that the deadline took off it?
+ * (writes.c) */
+bool store_waited_long(const struct store_connection *connection);
+/* How long a lock is waited for, not beyond the deadline. While one is known to be kept from us all writers would do
+ * nothing else, and those who only read would find nobody to work for them. (writes.c) */
+#define STORE_LOCKED_MS 250
+int store_lock_ms(const struct store_connection *connection, enum store_mode mode);
+/* The last run of this mode failed: what it says about later ones. (writes.c) */
+void store_note_failure(struct store_connection *connection, enum store_mode mode,
+			const struct error *error);
+
 /* Is the deadline over? */
 bool store_is_late(const struct store_connection *connection);
 
 /* Opens without looking at the schema. */
 MUST_CHECK bool store_create(const char *url, bool reading, struct store **ret_store,
 			     struct error *error);
+/* Looks at the schema, and migrates it where that is allowed; reads the lineage. (schema.c) */
+MUST_CHECK bool store_bring_up(struct store *store, enum store_migrate migrate,
+			       struct error *error);
 /* Inside a body: the schema's version, 0 for none; and its migrations after `from` up to `to`. */
 MUST_CHECK bool store_schema_read(struct store_connection *connection, int *ret_version,
 				  struct error *error);

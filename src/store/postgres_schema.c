@@ -441,10 +441,31 @@ static const char *const VERSION_6[] = {
 static const char *const VERSION_7[] = {
 	NULL,
 };
+
+/* huge pages: what a node has of each size, what was asked for, and what was given; bytes */
+static const char *const VERSION_8[] = {
+	"ALTER TABLE nodes ADD COLUMN hugepages_2mi BIGINT NOT NULL DEFAULT 0",
+
+	"ALTER TABLE nodes ADD COLUMN hugepages_1gi BIGINT NOT NULL DEFAULT 0",
+
+	"ALTER TABLE reservations ADD COLUMN hugepages_2mi BIGINT NOT NULL DEFAULT 0",
+
+	"ALTER TABLE reservations ADD COLUMN hugepages_1gi BIGINT NOT NULL DEFAULT 0",
+
+	"ALTER TABLE allocations ADD COLUMN hugepages_2mi BIGINT NOT NULL DEFAULT 0",
+
+	"ALTER TABLE allocations ADD COLUMN hugepages_1gi BIGINT NOT NULL DEFAULT 0",  NULL,
+};
+
+/* failures after which the node has said of something that may have been in the way */
+static const char *const VERSION_9[] = {
+	"ALTER TABLE allocations ADD COLUMN excused BIGINT NOT NULL DEFAULT 0",
+	NULL,
+};
 /* clang-format on */
 
 const struct store_migration store_postgres_migrations[STORE_MIGRATIONS] = {
-	{"first", VERSION_1},        {"streams", VERSION_2}, {"api", VERSION_3},
-	{"reservations", VERSION_4}, {"money", VERSION_5},   {"secrets", VERSION_6},
-	{"running", VERSION_7},
+	{"first", VERSION_1},        {"streams", VERSION_2},   {"api", VERSION_3},
+	{"reservations", VERSION_4}, {"money", VERSION_5},     {"secrets", VERSION_6},
+	{"running", VERSION_7},      {"hugepages", VERSION_8}, {"excused", VERSION_9},
 };

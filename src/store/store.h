@@ -58,7 +58,7 @@ void store_destroy(struct store *store); /* takes NULL; after its connections */
 const char *store_driver(const struct store *store);
 
 /* The highest migration that is applied: STORE_MIGRATIONS once it is open. */
-#define STORE_MIGRATIONS 7
+#define STORE_MIGRATIONS 9
 int store_schema_version(const struct store *store);
 
 /* Another connection, for one more worker. */
@@ -100,6 +100,19 @@ MUST_CHECK bool store_run(struct store_connection *connection, enum store_mode m
 /* Did the last run fail by the database rather than by what its body says? Then the error speaks of
  * hosts, users and statements, which isn't for whoever asked. */
 bool store_is_to_blame(const struct store_connection *connection);
+
+/* Did the last run fail since somebody else keeps a lock (a session that was left open, another program that has
+ * SQLite's file)? It isn't tried again then, and nothing of it happened. */
+bool store_is_locked(const struct store_connection *connection);
+
+/*
+ * Can the database be written, as far as is known? Not asked of one whose writes go well. Once a write failed by
+ * the database, lost races aside (a full disk, a server that only reads, a lock that others keep), something is written and removed each
+ * time this is asked, until that goes well: STORE_PROBE_SIZE bytes, since a little finds room on a full disk, too.
+ * UNAVAILABLE with what is for everybody to read. Outside of a body.
+ */
+#define STORE_PROBE_SIZE ((size_t)256 << 10)
+MUST_CHECK bool store_check_writes(struct store_connection *connection, struct error *error);
 
 /* This transaction's time. Only inside a body. */
 struct wall store_now(const struct store_connection *connection);

@@ -1,24 +1,17 @@
 #include "sys/durable.h"
 
+#include "sys/fd.h"
 #include "sys/random.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define READ_STEP  16384
+#define MAX_ASIDE  1000  /* names that are tried: one for each second from now */
 #define MAX_TIDIED 10000 /* entries of a folder; a larger one is no place of ours */
-
-static void fd_cleanup(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
 
 /* The path's folder: "." for a bare name, "/" for the root's entries. Heap; the caller's. */
 static char *folder_of(const char *path)
@@ -32,8 +25,7 @@ static char *folder_of(const char *path)
 	return folder;
 }
 
-/* What was renamed, made or removed in a folder is there after a power cut once this returns. */
-static bool sync_folder(const char *folder, struct error *error)
+bool durable_sync_folder(const char *folder, struct error *error)
 {
 	CLEANUP(fd) int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -48,170 +40,8 @@ static bool sync_folder_of(const char *path, struct error *error)
 {
 	CLEANUP(free) char *folder = folder_of(path);
 
-	return sync_folder(folder, error);
+	return durable_sync_folder(folder, error);
 }
-
-/* --- reading --- */
-
-static const char *kind_of(mode_t mode)
-{
-	switch (mode & S_IFMT) {
-	case S_IFDIR:
-		return "a folder";
-	case S_IFIFO:
-		return "a fifo";
-	case S_IFSOCK:
-		return "a socket";
-	case S_IFCHR:
-	case S_IFBLK:
-		return "a device";
-	default:
-		return "something else";
-	}
-}
-
-static bool too_large(const char *path, size_t max_size, struct error *error)
-{
-	return error_set(error, ERROR_RESOURCES_EXHAUSTED, "read '%s': larger than %zu bytes", path,
-			 max_size);
-}
-
-static bool read_all(int fd, const char *path, size_t max_size, struct buf *content,
-		     struct error *error)
-{
-	uint8_t step[READ_STEP];
-
-	for (;;) {
-		ssize_t got = read(fd, step, sizeof step);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return error_os(error, "read '%s'", path);
-		if (got == 0)
-			return true;
-		buf_add(content, step, (size_t)got);
-		if (content->length > max_size) /* it grew since fstat */
-			return too_large(path, max_size, error);
-	}
-}
-
-/* Who else may read a file. */
-enum privacy {
-	PRIVACY_NONE,    /* anybody */
-	PRIVACY_HIDDEN,  /* a group */
-	PRIVACY_PRIVATE, /* nobody but its owner */
-	PRIVACY_OWN,     /* and that is us */
-};
-
-static bool check_owner(const char *path, const struct stat *stat, struct error *error)
-{
-	return stat->st_uid == geteuid() ||
-	       error_set(error, ERROR_FORBIDDEN, "'%s' belongs to another user (uid %u)", path,
-			 (unsigned)stat->st_uid);
-}
-
-static bool check_privacy(const char *path, const struct stat *stat, enum privacy privacy,
-			  struct error *error)
-{
-	unsigned mode = stat->st_mode & 07777;
-
-	switch (privacy) {
-	case PRIVACY_NONE:
-		return true;
-	case PRIVACY_HIDDEN:
-		if ((mode & S_IROTH) == 0)
-			return true;
-		error_set(error, ERROR_FORBIDDEN, "everybody may read '%s' (mode %04o)", path,
-			  mode);
-		return error_hint(error, "chmod 600 it, or 640 for a group, and replace what it "
-					 "holds if others could have read it.");
-	case PRIVACY_OWN:
-		if (!check_owner(path, stat, error))
-			return false;
-		break;
-	case PRIVACY_PRIVATE:
-		break;
-	}
-	if ((mode & 077) == 0)
-		return true;
-	error_set(error, ERROR_FORBIDDEN, "others may read '%s' (mode %04o)", path, mode);
-	return error_hint(error,
-			  "Make it private (chmod 600 '%s'), and replace what it holds if others "
-			  "could have read it.",
-			  path);
-}
-
-static bool read_file(const char *path, size_t max_size, enum privacy privacy,
-		      struct buf *ret_content, struct error *error)
-{
-	/* O_NONBLOCK: opening a fifo must not wait for its writer. */
-	CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	CLEANUP(buf) struct buf content = {0};
-	struct stat stat;
-
-	if (fd < 0 && errno == ENXIO)
-		return error_set(error, ERROR_INVALID_STATE, "read '%s': not a file but a socket",
-				 path);
-	if (fd < 0)
-		return error_os(error, "open '%s'", path);
-	if (fstat(fd, &stat) < 0)
-		return error_os(error, "stat '%s'", path);
-	if (!S_ISREG(stat.st_mode))
-		return error_set(error, ERROR_INVALID_STATE, "read '%s': not a file but %s", path,
-				 kind_of(stat.st_mode));
-	if (!check_privacy(path, &stat, privacy, error))
-		return false;
-	if ((uint64_t)stat.st_size > max_size)
-		return too_large(path, max_size, error);
-	if (!read_all(fd, path, max_size, &content, error))
-		return false;
-	buf_deinit(ret_content);
-	*ret_content = content;
-	content = (struct buf){0};
-	return true;
-}
-
-bool durable_read(const char *path, size_t max_size, struct buf *ret_content, struct error *error)
-{
-	return read_file(path, max_size, PRIVACY_NONE, ret_content, error);
-}
-
-static bool is_passing(int os)
-{
-	return os == EIO || os == EMFILE || os == ENFILE || os == ENOMEM;
-}
-
-bool durable_read_record(const char *path, size_t max_size, struct buf *ret_content,
-			 struct error *error)
-{
-	for (int i = 0; i < DURABLE_TRIES; i++)
-		if (durable_read(path, max_size, ret_content, error))
-			return true;
-		else if (!is_passing(error->os))
-			return false;
-	return false;
-}
-
-bool durable_read_hidden(const char *path, size_t max_size, struct buf *ret_content,
-			 struct error *error)
-{
-	return read_file(path, max_size, PRIVACY_HIDDEN, ret_content, error);
-}
-
-bool durable_read_private(const char *path, size_t max_size, struct buf *ret_content,
-			  struct error *error)
-{
-	return read_file(path, max_size, PRIVACY_PRIVATE, ret_content, error);
-}
-
-bool durable_read_own(const char *path, size_t max_size, struct buf *ret_content,
-		      struct error *error)
-{
-	return read_file(path, max_size, PRIVACY_OWN, ret_content, error);
-}
-
-/* --- writing --- */
 
 static bool write_all(int fd, const uint8_t *data, size_t length)
 {
@@ -324,11 +154,11 @@ bool durable_remove(const char *path, struct error *error)
 	CLEANUP(free) char *folder = folder_of(path);
 
 	if (unlink(path) == 0)
-		return sync_folder(folder, error);
+		return durable_sync_folder(folder, error);
 	if (errno != ENOENT)
 		return error_os(error, "remove '%s'", path);
 	/* Absent may mean: removed just before a crash and not synced. */
-	return sync_folder(folder, error) || error->code == ERROR_NOT_FOUND;
+	return durable_sync_folder(folder, error) || error->code == ERROR_NOT_FOUND;
 }
 
 bool durable_rename(const char *from, const char *to, struct error *error)
@@ -338,8 +168,63 @@ bool durable_rename(const char *from, const char *to, struct error *error)
 
 	if (rename(from, to) < 0)
 		return error_os(error, "rename '%s' to '%s'", from, to);
-	return sync_folder(to_folder, error) &&
-	       (str_equal(from_folder, to_folder) || sync_folder(from_folder, error));
+	return durable_sync_folder(to_folder, error) &&
+	       (str_equal(from_folder, to_folder) || durable_sync_folder(from_folder, error));
+}
+
+/* A name that nothing has: what was kept before stays. */
+static bool name_aside(const char *path, struct wall now, struct buf *ret_name, struct error *error)
+{
+	for (int64_t i = 0; i < MAX_ASIDE; i++) {
+		buf_clear(ret_name);
+		buf_printf(ret_name, "%s.unreadable-%lld", path, (long long)(now.ms / 1000 + i));
+		if (durable_absent(buf_text(ret_name)))
+			return true;
+	}
+	error_set(error, ERROR_RESOURCES_EXHAUSTED,
+		  "keep '%s': the next %d names for it are taken, the last by '%s'", path,
+		  MAX_ASIDE, buf_text(ret_name));
+	return error_hint(error,
+			  "Look at the files '%s.unreadable-*', move them elsewhere, and "
+			  "set the clock if it is wrong.",
+			  path);
+}
+
+static void tell_name(struct buf *name, struct buf *ret_name)
+{
+	buf_deinit(ret_name);
+	*ret_name = *name;
+	*name = (struct buf){0};
+}
+
+bool durable_set_aside(const char *path, struct wall now, struct buf *ret_aside,
+		       struct error *error)
+{
+	CLEANUP(buf) struct buf aside = {0};
+
+	if (!name_aside(path, now, &aside, error) || !durable_rename(path, buf_text(&aside), error))
+		return false;
+	tell_name(&aside, ret_aside);
+	return true;
+}
+
+/* A folder, or a file system without links: moved, as above. */
+static bool keep_as(const char *path, const char *kept, struct error *error)
+{
+	if (link(path, kept) == 0)
+		return sync_folder_of(path, error);
+	return errno == EPERM ? durable_rename(path, kept, error)
+			      : error_os(error, "keep '%s' as '%s'", path, kept);
+}
+
+bool durable_keep(const char *path, struct wall now, struct buf *ret_kept, struct error *error)
+{
+	CLEANUP(buf) struct buf kept = {0};
+
+	if (!name_aside(path, now, &kept, error) || !keep_as(path, buf_text(&kept), error))
+		return false;
+	tell_name(&kept, ret_kept);
+	return true;
 }
 
 bool durable_exchange(const char *a, const char *b, struct error *error)
@@ -380,27 +265,6 @@ bool durable_make_folder(const char *path, mode_t mode, struct error *error)
 		*slash = '/';
 	}
 	return make_one_folder(path, mode, error);
-}
-
-bool durable_is_own_folder(const char *path)
-{
-	struct stat stat;
-
-	return lstat(path, &stat) == 0 && S_ISDIR(stat.st_mode) && stat.st_uid == geteuid();
-}
-
-bool durable_check_own_folder(const char *path, struct error *error)
-{
-	struct stat stat;
-
-	if (lstat(path, &stat) < 0)
-		return error_os(error, "open '%s'", path);
-	if (!S_ISDIR(stat.st_mode))
-		return error_set(error, ERROR_INVALID_INPUT, "'%s' is not a folder", path);
-	return check_owner(path, &stat, error) &&
-	       ((stat.st_mode & 077) == 0 ||
-		error_set(error, ERROR_FORBIDDEN, "'%s' can be entered by others (mode %04o)", path,
-			  (unsigned)(stat.st_mode & 07777)));
 }
 
 /* --- listing --- */
@@ -457,6 +321,12 @@ bool durable_list(const char *folder, size_t max_count, struct durable_names *re
 	return true;
 }
 
+/* Also where it was written before the clock was set back. */
+static bool is_left(int64_t written_ms, struct wall now)
+{
+	return now.ms - written_ms >= DURABLE_LEFT_MS || written_ms - now.ms >= DURABLE_LEFT_MS;
+}
+
 void durable_tidy(const char *path, struct wall now)
 {
 	CLEANUP(free) char *folder = folder_of(path);
@@ -473,7 +343,7 @@ void durable_tidy(const char *path, struct wall now)
 			continue;
 		buf_printf(&file, "%s/%s", folder, names.names[i]);
 		if (lstat(buf_text(&file), &info) == 0 && S_ISREG(info.st_mode) &&
-		    now.ms - (int64_t)info.st_mtim.tv_sec * 1000 >= DURABLE_LEFT_MS)
+		    is_left((int64_t)info.st_mtim.tv_sec * 1000, now))
 			unlink(buf_text(&file));
 	}
 	durable_names_deinit(&names);
@@ -489,72 +359,6 @@ void durable_names_deinit(struct durable_names *names)
 	*names = (struct durable_names){0};
 }
 
-/* --- locks --- */
-
-struct durable_lock {
-	int fd;
-};
-
-static bool lock_is_held(int fd, const char *path, struct error *error)
-{
-	char pid[16];
-	ssize_t length = pread(fd, pid, sizeof pid - 1, 0);
-
-	error_set(error, ERROR_CONFLICT, "lock '%s': somebody else holds it", path);
-	pid[length > 0 ? length : 0] = '\0';
-	pid[strspn(pid, "0123456789")] = '\0';
-	if (pid[0])
-		error_hint(error, "Process %s holds it: end that one first.", pid);
-	return false;
-}
-
-bool durable_lock_take(const char *path, struct durable_lock **ret_lock, struct error *error)
-{
-	CLEANUP(fd) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	struct durable_lock *lock;
-
-	if (fd < 0)
-		return error_os(error, "open '%s'", path);
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return errno == EWOULDBLOCK ? lock_is_held(fd, path, error)
-					    : error_os(error, "lock '%s'", path);
-	/* The pid is for people only; the lock itself is the kernel's. */
-	if (ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", (int)getpid()) < 0)
-		return error_os(error, "write '%s'", path);
-	lock = mem_alloc(sizeof *lock);
-	lock->fd = fd;
-	fd = -1;
-	*ret_lock = lock;
-	return true;
-}
-
-bool durable_lock_folder(const char *path, struct durable_lock **ret_lock, struct error *error)
-{
-	CLEANUP(fd) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	struct durable_lock *lock;
-
-	if (fd < 0)
-		return error_os(error, "open folder '%s'", path);
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return errno == EWOULDBLOCK
-			       ? error_set(error, ERROR_CONFLICT,
-					   "lock folder '%s': somebody else holds it", path)
-			       : error_os(error, "lock folder '%s'", path);
-	lock = mem_alloc(sizeof *lock);
-	lock->fd = fd;
-	fd = -1;
-	*ret_lock = lock;
-	return true;
-}
-
-void durable_lock_destroy(struct durable_lock *lock)
-{
-	if (!lock)
-		return;
-	close(lock->fd); /* the file stays: removing it would let two hold "the" lock */
-	free(lock);
-}
-
 /* --- stamps --- */
 
 static int64_t nanoseconds(struct timespec time)
@@ -562,12 +366,17 @@ static int64_t nanoseconds(struct timespec time)
 	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
+static bool is_absence(int os)
+{
+	return os == ENOENT || os == ENOTDIR;
+}
+
 struct durable_stamp durable_stamp(const char *path)
 {
 	struct stat now;
 
 	if (stat(path, &now) < 0)
-		return (struct durable_stamp){0};
+		return (struct durable_stamp){.os = is_absence(errno) ? 0 : errno};
 	return (struct durable_stamp){
 		.exists = true,
 		.device = now.st_dev,
@@ -582,11 +391,11 @@ bool durable_absent(const char *path)
 {
 	struct stat now;
 
-	return lstat(path, &now) < 0 && (errno == ENOENT || errno == ENOTDIR);
+	return lstat(path, &now) < 0 && is_absence(errno);
 }
 
 bool durable_stamp_equal(struct durable_stamp a, struct durable_stamp b)
 {
-	return a.exists == b.exists && a.device == b.device && a.inode == b.inode &&
+	return a.exists == b.exists && a.os == b.os && a.device == b.device && a.inode == b.inode &&
 	       a.size == b.size && a.mtime_ns == b.mtime_ns && a.ctime_ns == b.ctime_ns;
 }

@@ -8,7 +8,7 @@
  * Two forms: plain calls that block (start-up, workers, CLIs), and durable_submit(), which runs a
  * list of steps in order on a worker and answers on the loop. A step that fails ends the list: the
  * steps before it are durable, the ones after it did not happen. Each step is a crash point in the
- * simulation (tests/sim/sim_durable.c, same header).
+ * simulation (tests/sim/sim_fs.c, same header).
  */
 #pragma once
 
@@ -23,10 +23,13 @@
 MUST_CHECK bool durable_read(const char *path, size_t max_size, struct buf *ret_content,
 			     struct error *error);
 /* The same; what may be a moment's trouble (EIO, EMFILE, ENFILE, ENOMEM) is tried DURABLE_TRIES times
- * before it is an error. For records whose loss would cost something (REL-55). */
+ * before it is an error, and a link to nowhere, or a name that can't be looked at, isn't "not found". For records whose loss would cost something
+ * (REL-55). */
 #define DURABLE_TRIES 3
 MUST_CHECK bool durable_read_record(const char *path, size_t max_size, struct buf *ret_content,
 				    struct error *error);
+/* Is this such trouble? Then the file itself may be whole. */
+bool durable_is_passing(const struct error *error);
 /* The same of a secret that somebody else wrote: FORBIDDEN when everybody may read it. */
 MUST_CHECK bool durable_read_hidden(const char *path, size_t max_size, struct buf *ret_content,
 				    struct error *error);
@@ -37,6 +40,9 @@ MUST_CHECK bool durable_read_private(const char *path, size_t max_size, struct b
  * us. */
 MUST_CHECK bool durable_read_own(const char *path, size_t max_size, struct buf *ret_content,
 				 struct error *error);
+/* One of those that is a record, too. */
+MUST_CHECK bool durable_read_own_record(const char *path, size_t max_size, struct buf *ret_content,
+					struct error *error);
 MUST_CHECK bool durable_replace(const char *path, const void *data, size_t length, mode_t mode,
 				struct error *error);
 /* As replace, but the file must not exist: CONFLICT otherwise. */
@@ -46,6 +52,17 @@ MUST_CHECK bool durable_create(const char *path, const void *data, size_t length
 MUST_CHECK bool durable_check_writable(const char *path, struct error *error);
 MUST_CHECK bool durable_remove(const char *path, struct error *error); /* absent is fine */
 MUST_CHECK bool durable_rename(const char *from, const char *to, struct error *error);
+/* What can't be read is kept, under `<path>.unreadable-<unix seconds>`, which nobody here deletes or writes
+ * over. RESOURCES_EXHAUSTED, and it stays where it is, when a thousand names from now on are taken. */
+MUST_CHECK bool durable_set_aside(const char *path, struct wall now, struct buf *ret_aside,
+				  struct error *error);
+/* The same, and it stays in its place until it is replaced: where its absence would say something. */
+MUST_CHECK bool durable_keep(const char *path, struct wall now, struct buf *ret_kept,
+			     struct error *error);
+/* What was made, renamed or removed in the folder is there after a power cut once this returns. For who
+ * reads what a killed process, or a call that failed on its way, may have left unsynced: it is seen, and
+ * may be gone after the next power cut. */
+MUST_CHECK bool durable_sync_folder(const char *folder, struct error *error);
 /* Both are there and change places at one moment: files, or whole folders. */
 MUST_CHECK bool durable_exchange(const char *a, const char *b, struct error *error);
 MUST_CHECK bool durable_make_folder(const char *path, mode_t mode,
@@ -55,6 +72,10 @@ MUST_CHECK bool durable_make_folder(const char *path, mode_t mode,
 bool durable_is_own_folder(const char *path);
 /* Such a folder, and private: INVALID_INPUT when it is none, FORBIDDEN when others may enter it. */
 MUST_CHECK bool durable_check_own_folder(const char *path, struct error *error);
+
+/* Whether what is there, a file or a folder, is ours, and so what we put in its place can be read by
+ * who reads it now: FORBIDDEN, with what to do, when it isn't. Absent: it is. */
+MUST_CHECK bool durable_check_ours(const char *path, struct error *error);
 
 /* Names of the entries of a folder, sorted; without "." and "..". NOT_FOUND when it is absent. */
 struct durable_names {
@@ -66,7 +87,8 @@ MUST_CHECK bool durable_list(const char *folder, size_t max_count, struct durabl
 void durable_names_deinit(struct durable_names *names);
 
 /* Takes an exclusive lock on the file (made if absent) until the process ends or the lock is
- * destroyed. CONFLICT when somebody holds it; the hint names the holder's pid when known. */
+ * destroyed. CONFLICT when somebody holds it; the hint names the holder's pid when known. INVALID_STATE when
+ * what has its name is no file: that stays so until somebody moves it away. */
 struct durable_lock;
 MUST_CHECK bool durable_lock_take(const char *path, struct durable_lock **ret_lock,
 				  struct error *error);
@@ -83,6 +105,7 @@ void durable_tidy(const char *path, struct wall now);
 /* What a file is now, to notice that it changed: stat only. */
 struct durable_stamp {
 	bool exists;
+	int os; /* errno: it can't be looked at, and may or may not be there; 0: as `exists` says */
 	uint64_t device, inode, size;
 	int64_t mtime_ns, ctime_ns;
 };
@@ -97,15 +120,15 @@ bool durable_stamp_equal(struct durable_stamp a, struct durable_stamp b);
 enum durable_kind {
 	DURABLE_REPLACE,
 	DURABLE_REMOVE,
-	DURABLE_RENAME,
+	DURABLE_SYNC,   /* a folder */
+	DURABLE_FOLDER, /* makes it if it is absent, and syncs it */
 };
 
 struct durable_step {
 	enum durable_kind kind;
 	char *path;
-	char *to;        /* DURABLE_RENAME */
 	struct buf data; /* DURABLE_REPLACE */
-	mode_t mode;     /* DURABLE_REPLACE */
+	mode_t mode;     /* DURABLE_REPLACE, DURABLE_FOLDER */
 };
 
 struct durable_steps {
@@ -116,7 +139,8 @@ struct durable_steps {
 void durable_steps_replace(struct durable_steps *steps, const char *path, const void *data,
 			   size_t length, mode_t mode);
 void durable_steps_remove(struct durable_steps *steps, const char *path);
-void durable_steps_rename(struct durable_steps *steps, const char *from, const char *to);
+void durable_steps_sync(struct durable_steps *steps, const char *folder);
+void durable_steps_folder(struct durable_steps *steps, const char *folder, mode_t mode);
 void durable_steps_deinit(struct durable_steps *steps);
 
 /* `error` is NULL when every step is on disk; `done_count` steps are durable in any case. */

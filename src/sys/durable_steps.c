@@ -29,9 +29,14 @@ void durable_steps_remove(struct durable_steps *steps, const char *path)
 	add_step(steps, DURABLE_REMOVE, path);
 }
 
-void durable_steps_rename(struct durable_steps *steps, const char *from, const char *to)
+void durable_steps_sync(struct durable_steps *steps, const char *folder)
 {
-	add_step(steps, DURABLE_RENAME, from)->to = mem_strdup(to);
+	add_step(steps, DURABLE_SYNC, folder);
+}
+
+void durable_steps_folder(struct durable_steps *steps, const char *folder, mode_t mode)
+{
+	add_step(steps, DURABLE_FOLDER, folder)->mode = mode;
 }
 
 void durable_steps_deinit(struct durable_steps *steps)
@@ -40,7 +45,6 @@ void durable_steps_deinit(struct durable_steps *steps)
 		return;
 	for (size_t i = 0; i < steps->count; i++) {
 		free(steps->items[i].path);
-		free(steps->items[i].to);
 		buf_deinit(&steps->items[i].data);
 	}
 	free(steps->items);
@@ -63,8 +67,11 @@ static bool run_step(const struct durable_step *step, struct error *error)
 				       error);
 	case DURABLE_REMOVE:
 		return durable_remove(step->path, error);
-	case DURABLE_RENAME:
-		return durable_rename(step->path, step->to, error);
+	case DURABLE_SYNC:
+		return durable_sync_folder(step->path, error);
+	case DURABLE_FOLDER:
+		return durable_make_folder(step->path, step->mode, error) &&
+		       durable_sync_folder(step->path, error);
 	}
 	abort();
 }

@@ -1,13 +1,13 @@
 #include "sys/log.h"
 
 #include "base/buf.h"
+#include "base/utc.h"
 #include "base/utf8.h"
 #include "sys/clock.h"
 
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LOG_REPEAT_MS 60000 /* a repeated line is printed again, with its count, this often */
@@ -97,17 +97,6 @@ static void add_field(struct buf *line, bool json, const char *name, const char 
 		add_quoted(line, value);
 }
 
-static void add_time(struct buf *line, struct wall now)
-{
-	time_t seconds = now.ms / 1000;
-	struct tm parts;
-
-	gmtime_r(&seconds, &parts);
-	buf_printf(line, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", parts.tm_year + 1900,
-		   parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
-		   (int)(now.ms % 1000));
-}
-
 /* Everything but the time and the end, to be compared with the line before. */
 static void add_head(struct buf *line, bool json, enum log_level level, const char *event,
 		     const char *message)
@@ -126,9 +115,11 @@ static void add_head(struct buf *line, bool json, enum log_level level, const ch
 static void print_line(bool json, struct wall now, const char *body, unsigned long repeats)
 {
 	CLEANUP(buf) struct buf line = {0};
+	char time[UTC_SIZE];
 
+	utc_format_ms(time, now);
 	buf_add_text(&line, json ? "{\"time\":\"" : "");
-	add_time(&line, now);
+	buf_add_text(&line, time);
 	buf_add_text(&line, json ? "\"" : "");
 	buf_add_text(&line, body);
 	if (repeats)

@@ -126,6 +126,13 @@ struct loop *loop_create(void)
 	return loop;
 }
 
+void loop_ignore_signals(void)
+{
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGUSR1, SIG_IGN);
+	signal(SIGUSR2, SIG_IGN);
+}
+
 static void assert_closing(uv_handle_t *handle, void *arg UNUSED)
 {
 	assert(uv_is_closing(handle) && "a handle outlives its loop");

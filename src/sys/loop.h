@@ -45,6 +45,11 @@ void loop_waker_destroy(struct loop_waker *waker);
 /* Blocking work on a worker thread; `done` follows on the loop's thread, always, exactly once. */
 void loop_work(struct loop *loop, loop_fn *work, loop_fn *done, void *arg);
 
+/* For daemons, as early as there is one: SIGHUP, SIGUSR1 and SIGUSR2 don't end it. At these, others'
+ * daemons read files anew or say something: whoever sends one means no harm. One that means something
+ * here has its loop_signal. (SIGPIPE is ignored wherever there is a loop.) */
+void loop_ignore_signals(void);
+
 /* A signal as an event. */
 struct loop_signal *loop_signal_create(struct loop *loop, int signal, loop_fn *fn, void *arg);
 void loop_signal_destroy(struct loop_signal *handle);

@@ -77,6 +77,8 @@ child_run(const struct proc_options *options, struct child_fds fds, int report, 
 		child_fail();
 	if (getppid() != parent) /* it died before the line above */
 		_exit(127);
+	if (setpgid(0, 0) < 0)
+		child_fail();
 	child_redirect(fds);
 	if (options->root && (chroot(options->root) < 0 || chdir("/") < 0))
 		child_fail();
@@ -205,7 +207,7 @@ static bool start_watched(const struct proc_options *options, struct child_fds f
 	pidfd = pidfd_open(pid, 0);
 	if (pidfd < 0) {
 		error_os(error, "watch process %d of '%s'", (int)pid, options->file);
-		kill(pid, SIGKILL);
+		kill(-pid, SIGKILL);
 		waitpid(pid, NULL, 0);
 		return false;
 	}
@@ -254,8 +256,8 @@ pid_t proc_pid(const struct proc *proc)
 
 void proc_signal(struct proc *proc, int signal)
 {
-	/* The child is not waited for yet, so the pid is still its own. */
-	kill(proc->pid, signal);
+	/* The child is not waited for yet, so the pid is still its own, and its group's. */
+	kill(-proc->pid, signal);
 }
 
 void proc_drop(struct proc *proc)
@@ -265,7 +267,7 @@ void proc_drop(struct proc *proc)
 	if (!proc)
 		return;
 	ended = (struct pollfd){.fd = proc->pidfd, .events = POLLIN};
-	kill(proc->pid, SIGKILL);
+	kill(-proc->pid, SIGKILL);
 	poll(&ended, 1, PROC_DROP_MS);
 	waitpid(proc->pid, NULL, WNOHANG);
 	free_proc(proc);

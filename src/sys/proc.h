@@ -1,7 +1,8 @@
 /*
  * proc: child processes, watched by the loop.
  *
- * A child never outlives its parent's death (PR_SET_PDEATHSIG) and gets no descriptor but 0 to 2.
+ * A child never outlives its parent's death (PR_SET_PDEATHSIG) and gets no descriptor but 0 to 2. It leads
+ * a process group of its own, so that what it has started ends with it.
  * Threads   the loop's.
  */
 #pragma once
@@ -35,9 +36,9 @@ MUST_CHECK bool proc_start(struct loop *loop, const struct proc_options *options
 			   proc_exit_fn *on_exit, void *arg, struct proc **ret_proc,
 			   struct error *error);
 pid_t proc_pid(const struct proc *proc);
-void proc_signal(struct proc *proc, int signal);
+void proc_signal(struct proc *proc, int signal); /* and what it has started */
 
-/* Ends it for good: SIGKILL, PROC_DROP_MS of waiting at most, and no proc_exit_fn. One that is stuck in
- * the kernel is left to it. Takes NULL. */
+/* Ends it for good, and what it has started: SIGKILL, PROC_DROP_MS of waiting at most, and no proc_exit_fn.
+ * One that is stuck in the kernel is left to it. Takes NULL. */
 #define PROC_DROP_MS 200
 void proc_drop(struct proc *proc);

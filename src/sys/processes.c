@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "sys/clock.h"
+#include "sys/fd.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -20,6 +21,7 @@
 struct scan {
 	const char *proc;
 	processes_wanted_fn *wanted;
+	void *arg;
 	const struct machine_device *devices;
 	size_t count;
 	struct processes *found;
@@ -39,12 +41,6 @@ void processes_deinit(struct processes *processes)
 	vec_each (processes, struct process_open * open)
 		free(open->cgroup);
 	vec_deinit(processes);
-}
-
-static void fd_cleanup(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
 }
 
 static void folder_cleanup(DIR **folder)
@@ -85,17 +81,37 @@ static bool same_text(const struct buf *a, const struct buf *b)
 
 /* --- one process --- */
 
-static void add(struct scan *scan, const struct subject *subject, size_t device)
+/* Is it told already, or as good as that? `*ret_same`: how many there are of its kind. */
+static bool is_told(const struct scan *scan, const struct subject *subject, int32_t pid,
+		    size_t device, size_t *ret_same)
+{
+	*ret_same = 0;
+	vec_each (scan->found, const struct process_open *before) {
+		if (before->device != device)
+			continue;
+		if (device == PROCESSES_NO_DEVICE
+			    ? str_equal(before->cgroup, buf_text(&subject->cgroup))
+			    : before->pid == pid)
+			return true;
+		++*ret_same;
+	}
+	return device != PROCESSES_NO_DEVICE && *ret_same >= PROCESSES_DEVICE_MAX;
+}
+
+static bool add(struct scan *scan, const struct subject *subject, size_t device,
+		struct error *error)
 {
 	int32_t pid = (int32_t)strtol(subject->pid, NULL, 10);
 	CLEANUP(buf) struct buf command = {0};
 	struct process_open *open;
+	size_t same;
 
-	vec_each (scan->found, const struct process_open *before)
-		if (before->pid == pid && before->device == device)
-			return;
-	if (scan->found->count == PROCESSES_MAX)
-		return;
+	if (is_told(scan, subject, pid, device, &same))
+		return true;
+	if (device == PROCESSES_NO_DEVICE && same == PROCESSES_LIFE_MAX)
+		return error_set(error, ERROR_RESOURCES_EXHAUSTED,
+				 "look at '%s': more than %d cgroups are asked about", scan->proc,
+				 PROCESSES_LIFE_MAX);
 	open = vec_push(scan->found);
 	open->pid = pid;
 	open->device = device;
@@ -103,6 +119,7 @@ static void add(struct scan *scan, const struct subject *subject, size_t device)
 	if (read_text(subject->folder, "comm", &command)) /* else it is on its way out */
 		snprintf(open->command, sizeof open->command, "%.*s",
 			 (int)strcspn(buf_text(&command), "\n"), buf_text(&command));
+	return true;
 }
 
 /* What a link of procfs stands for, without asking a file system that is on another machine. */
@@ -122,8 +139,9 @@ static bool look_at_link(struct scan *scan, const struct subject *subject, int f
 		const struct machine_device *device = &scan->devices[i];
 
 		if (device->major == what.stx_rdev_major && device->minor == what.stx_rdev_minor &&
-		    (device->type == 'c' ? S_ISCHR(what.stx_mode) : S_ISBLK(what.stx_mode)))
-			add(scan, subject, i);
+		    (device->type == 'c' ? S_ISCHR(what.stx_mode) : S_ISBLK(what.stx_mode)) &&
+		    !add(scan, subject, i, error))
+			return false;
 	}
 	return true;
 }
@@ -184,10 +202,18 @@ static bool look_at_threads(struct scan *scan, const struct subject *subject, st
 	       error_os(error, "list '%s/%s/task'", scan->proc, subject->pid);
 }
 
+static bool look_at_devices(struct scan *scan, const struct subject *subject, struct error *error)
+{
+	return scan->count == 0 || (look_at_links(scan, subject, "fd", error) &&
+				    look_at_links(scan, subject, "map_files", error) &&
+				    look_at_threads(scan, subject, error));
+}
+
 static bool look_at_process(struct scan *scan, int proc, const char *pid, struct error *error)
 {
 	CLEANUP(fd) int folder = openat(proc, pid, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct subject subject = {.pid = pid, .folder = folder};
+	enum processes_interest interest;
 	bool good;
 
 	if (folder < 0)
@@ -195,11 +221,13 @@ static bool look_at_process(struct scan *scan, int proc, const char *pid, struct
 	good = read_text(folder, "cgroup", &subject.cgroup) || is_gone();
 	if (!good) {
 		error_os(error, "read '%s/%s/cgroup'", scan->proc, pid);
-	} else if (!same_text(&subject.cgroup, &scan->own) &&
-		   scan->wanted(buf_text(&subject.cgroup), subject.cgroup.length)) {
-		good = look_at_links(scan, &subject, "fd", error) &&
-		       look_at_links(scan, &subject, "map_files", error) &&
-		       look_at_threads(scan, &subject, error);
+	} else if (!same_text(&subject.cgroup, &scan->own)) {
+		interest =
+			scan->wanted(scan->arg, buf_text(&subject.cgroup), subject.cgroup.length);
+		good = interest != PROCESSES_LIFE ||
+		       add(scan, &subject, PROCESSES_NO_DEVICE, error);
+		good = good &&
+		       (interest == PROCESSES_NONE || look_at_devices(scan, &subject, error));
 	}
 	buf_deinit(&subject.cgroup);
 	return good;
@@ -221,7 +249,7 @@ static bool look_at_all(struct scan *scan, DIR *proc, struct error *error)
 	return errno == 0 || error_os(error, "list '%s'", scan->proc);
 }
 
-bool processes_find(const char *proc, processes_wanted_fn *wanted,
+bool processes_find(const char *proc, processes_wanted_fn *wanted, void *arg,
 		    const struct machine_device *devices, size_t count,
 		    struct processes *ret_processes, struct error *error)
 {
@@ -229,6 +257,7 @@ bool processes_find(const char *proc, processes_wanted_fn *wanted,
 	CLEANUP(processes) struct processes found = {0};
 	struct scan scan = {.proc = proc,
 			    .wanted = wanted,
+			    .arg = arg,
 			    .devices = devices,
 			    .count = count,
 			    .found = &found,

@@ -19,3 +19,7 @@
  * json_decref() or CLEANUP(tree). */
 MUST_CHECK bool yaml_parse(const char *text, size_t length, size_t max_size, const char *source,
 			   json_t **ret_tree, struct error *error);
+
+/* Adds the tree, in block style, keys in its order, a newline at the end. Strings are quoted unless
+ * every YAML takes them for plain words; lines of ASCII text are a literal block. */
+void yaml_dump(struct buf *out, const json_t *tree);

@@ -112,7 +112,8 @@ static void trace(pid_t process, int ready_to_go, const char *function)
 {
 	char go;
 
-	if (read(ready_to_go, &go, 1) != 1 ||
+	/* A group of its own: it isn't killed with the process. */
+	if (setpgid(0, 0) < 0 || read(ready_to_go, &go, 1) != 1 ||
 	    ptrace(PTRACE_SEIZE, process, NULL, (void *)PTRACE_O_TRACEEXIT) < 0)
 		_exit(1);
 	close_range(0, ~0u, 0); /* its socket would stay open with us */

@@ -31,6 +31,9 @@ static inline int folder_remove(void **state)
 	return status;
 }
 
+/* The row of a test that has such a folder, as its state. */
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, folder_make, folder_remove)
+
 /* "<folder>/<name>" in one of four static buffers. */
 static inline const char *folder_path(void **state, const char *name)
 {

@@ -4,7 +4,7 @@
  * Each test binary: static void test_x(void **state) functions, then
  *     int main(void) { const struct CMUnitTest tests[] = {cmocka_unit_test(test_x), ...};
  *                      return cmocka_run_group_tests(tests, NULL, NULL); }
- * A comment of the form "proves: DP-7 REL-3" names the requirements a test proves
+ * A comment above a test that says "proves:" and ids names the requirements which it proves
  * (scripts/check-requirements).
  */
 #pragma once
@@ -17,6 +17,10 @@
 #include <cmocka.h>
 
 #include "base/error.h"
+
+/* Within it comes what must come and no requirement bounds, on a machine that is busy too; it costs only a test that
+ * fails, and is shorter than meson's patience with one. */
+#define TEST_PATIENCE_MS 20000
 
 /* A call that must succeed; the failure's message is what the test prints. */
 #define expect_ok(call, error)                                                                     \

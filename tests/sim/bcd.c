@@ -3,7 +3,9 @@
 #include "node/node.h"
 #include "node/status.h"
 #include "sim/programs.h"
+#include "sim/sim_faults.h"
 #include "sim/sim_fs.h"
+#include "sim/sim_pods.h"
 #include "text/toml.h"
 
 #include <stdio.h>
@@ -12,7 +14,7 @@ static const char configuration[] =
 	"[paths]\n"
 	"root = \"" NODE_ROOT "\"\n"
 	"[gateway]\n"
-	"addresses = [\"" GATEWAY_ADDRESS "\"]\n"
+	"addresses = [\"" GATEWAY_ADDRESS "\", \"" GATEWAY_ADDRESS_2 "\"]\n"
 	"server_name = \"gateway.test\"\n"
 	"ca_pins = \"sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"\n"
 	"[host]\n"
@@ -59,8 +61,9 @@ void bcd_prepare(const char *node_id, const char *certificate_pem, const char *k
 	sim_fs_put(NODE_ROOT "/run/bcd/README", "");
 }
 
-void bcd_start(struct sim_process *process UNUSED)
+void bcd_start(struct sim_process *process)
 {
+	uint64_t faults = sim_faults_all();
 	CLEANUP(tree) json_t *tree = NULL;
 	struct loop *loop = loop_create();
 	struct error error;
@@ -72,24 +75,32 @@ void bcd_start(struct sim_process *process UNUSED)
 	if (!node_create(loop, &bcd.config, &bcd.identity, &bcd.node, &error)) {
 		sim_trace("bcd does not start: %s", error.what);
 		bcd.node = NULL;
-		if (sim_effective())
+		if (sim_effective() && sim_faults_all() == faults)
 			sim_broken("bcd does not start: %s", error.what);
+		else if (sim_effective())
+			process->dying = SIM_KILLED; /* who started it starts it again */
 	}
 }
 
 void bcd_destroy(struct sim_process *process UNUSED)
 {
 	node_destroy(TAKE(bcd.node));
+	sim_pods_bcd_ends();
 	identity_deinit(&bcd.identity);
 	config_deinit(&bcd.config);
 	bcd.identity = (struct identity){0};
 	bcd.config = (struct config){0};
 }
 
+json_t *bcd_status(void)
+{
+	return bcd.node ? status_describe(bcd.node) : json_object();
+}
+
 void bcd_show(void)
 {
 	CLEANUP(buf) struct buf text = {0};
-	CLEANUP(tree) json_t *tree = bcd.node ? status_describe(bcd.node) : json_object();
+	CLEANUP(tree) json_t *tree = bcd_status();
 
 	tree_dump_pretty(&text, tree);
 	printf("%s", buf_text(&text));

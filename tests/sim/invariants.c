@@ -1,9 +1,12 @@
 #include "sim/invariants.h"
 
+#include "base/hash.h"
 #include "base/id.h"
+#include "node/core/release.h"
 #include "proto/gateway.pb-c.h"
 #include "proto/message.h"
 #include "sim/programs.h"
+#include "sim/sim_api.h"
 #include "sim/sim_fs.h"
 #include "sim/sim_processes.h"
 #include "sys/durable.h"
@@ -13,6 +16,7 @@
 
 #define GPU_NAME_LENGTH 40 /* "gpu_" and a UUID */
 #define ID_LENGTH       128
+#define FORGETFUL_MS    20000 /* a node that begins anew has asked its kubelet by then */
 
 MESSAGE_TYPE(up, Bettercompute__V1__Up, bettercompute__v1__up)
 MESSAGE_TYPE(down, Bettercompute__V1__Down, bettercompute__v1__down)
@@ -45,11 +49,8 @@ static struct {
 	int lineages;          /* that there were */
 	int64_t acknowledged;
 	int64_t generation; /* the newest Spec that was sent */
+	int64_t forgot_ms;  /* the machine's state was lost; 0: never */
 } seen;
-
-void invariants_begin(void)
-{
-}
 
 /* A database that went back has forgotten what was released to it, too: it may hand that out again
  * under the old name. */
@@ -61,9 +62,22 @@ static void forget_lineage(void)
 	seen.lineage[0] = '\0';
 }
 
+void invariants_time_leapt(void)
+{
+	seen.acknowledged = 0;
+}
+
+void invariants_another_node(void)
+{
+	vec_clear(&seen.said);
+	seen.acknowledged = seen.generation = 0;
+	seen.forgot_ms = sim.now_ms;
+}
+
 void invariants_end(void)
 {
 	forget_lineage();
+	seen.forgot_ms = 0;
 	seen.lineages = 0;
 	vec_deinit(&seen.pods);
 	vec_deinit(&seen.holds);
@@ -142,13 +156,44 @@ static void holds_check(void)
 	}
 }
 
+/* Does bcd's record say that the pod had a device of it, and that all is released? It stays until that
+ * is acknowledged. */
+static bool is_on_record(const char *allocation, const char *pod)
+{
+	const struct buf *text = sim_fs_content(NODE_DATA "/" RELEASES_FILE);
+	CLEANUP(releases) struct releases releases = {0};
+	const struct release_entry *entry;
+	struct error error; /* damage is another check's */
+	if (!text || !releases_parse((const char *)text->data, text->length, &releases, &error))
+		return false;
+	entry = releases_find(&releases, allocation);
+	for (size_t i = 0; entry && entry->reported && i < entry->pods.count; i++)
+		if (str_equal(entry->pods.items[i].uid, pod))
+			return true;
+	return false;
+}
+
+/* By which allocation it has its GPU nobody can tell whose state was lost after the pod was, or just before: the
+ * GPU is claimed, but an allocation of which it was a part may be reported. */
+static bool is_known(const struct sim_pod_process *process)
+{
+	return seen.forgot_ms == 0 || process->alone_ms > seen.forgot_ms + FORGETFUL_MS;
+}
+
 /* A process that outlives its pod still has its GPU: nobody may hear that it is free, and nobody else
  * may get it. proves: REL-10 REL-12 */
 static void lingering_check(void)
 {
 	vec_each (sim_processes_lingering(), const struct sim_pod_process *process) {
 		const char *allocation = strchr(process->device, '@') + 1;
-		if (is_released(allocation))
+		/* That one without an open device has one is known to who remembers its pod. */
+		if (process->opens_ms > sim.now_ms) {
+			if (is_on_record(allocation, process->pod))
+				sim_broken("pod %s lives on, and %s was reported as released",
+					   process->pod, process->device);
+			continue;
+		}
+		if (is_released(allocation) && is_known(process))
 			sim_broken("a process of pod %s has %s open after it was reported as "
 				   "released",
 				   process->pod, process->device);
@@ -255,9 +300,8 @@ static void released_check(const char *allocation, int64_t generation)
 
 static void sequence_check(int64_t sequence, const uint8_t *data, size_t length)
 {
-	uint64_t hash = 0xcbf29ce484222325;
-	for (size_t i = 0; i < length; i++)
-		hash = (hash ^ data[i]) * 0x100000001b3;
+	uint64_t hash = hash_add(HASH_START, data, length);
+
 	vec_each (&seen.said, const struct said *said) {
 		if (said->sequence != sequence)
 			continue;

@@ -3,20 +3,18 @@
 #include "pki/cert.h"
 #include "pki/folder.h"
 #include "pki/keys.h"
-#include "rpc/tls.h"
-#include "serve/gateway.h"
 #include "serve/issue.h"
-#include "serve/passes.h"
-#include "serve/workers.h"
+#include "sim/kubelet.h"
 #include "sim/sim_fs.h"
-#include "standin/standin.h"
+#include "sim/sim_workers.h"
 #include "store/store.h"
 #include "sys/clock.h"
-#include "sys/random.h"
+#include "sys/durable.h"
 
 #include <stdio.h>
 
 #define PKI_FOLDER "/server-pki"
+#define UPTIME_MS  ((int64_t)30 * 24 * 60 * 60 * 1000)
 
 struct programs programs;
 
@@ -38,32 +36,7 @@ static void must(bool ok, const struct error *error)
 	abort();
 }
 
-/* --- the kubelet --- */
-
-static void kubelet_start(struct sim_process *process UNUSED)
-{
-	static const char *const cdi[] = {NODE_CDI};
-	const struct standin_options options = {NODE_KUBELET, cdi, 1};
-	struct loop *loop = loop_create();
-	struct error error;
-	if (!standin_create(loop, &options, &programs.standin, &error))
-		programs.standin = NULL; /* it died of a crash point on the way */
-}
-
-static void kubelet_destroy(struct sim_process *process UNUSED)
-{
-	standin_destroy(TAKE(programs.standin));
-}
-
-/* --- the control plane: what serve.c puts together, but for the HTTP listener --- */
-
-static struct {
-	struct workers *workers;
-	struct join_service *join;
-	struct gateway *gateway;
-	struct rpc_tls *tls;
-	struct passes *passes;
-} serve;
+/* --- the database --- */
 
 static struct control world_control(void)
 {
@@ -72,39 +45,14 @@ static struct control world_control(void)
 	return control;
 }
 
-static void on_look_again(void *arg UNUSED)
+struct store *programs_store(void)
 {
-	passes_tick(serve.passes);
-	passes_look(serve.passes);
+	return disk.store;
 }
 
-static void control_start(struct sim_process *process UNUSED)
+const struct pki_folder *programs_pki(void)
 {
-	static const struct gateway_handlers handlers = {on_look_again, NULL};
-	struct loop *loop = loop_create();
-	struct control control = world_control();
-	struct control_outbox outbox = {0};
-	struct error error;
-	char replica[ID_SIZE];
-	random_id(replica, "rep", clock_wall());
-	must(workers_create(loop, disk.store, replica, 0, &serve.workers, &error), &error);
-	must(control_outbox_poll(&control, -1, &outbox, &error), &error);
-	serve.join = join_service_create(loop, serve.workers, &disk.pki);
-	serve.gateway = gateway_create(loop, serve.workers, &disk.pki, serve.join, &handlers);
-	serve.passes = passes_create(loop, serve.workers, serve.gateway, outbox.last);
-	control_outbox_deinit(&outbox);
-	must(rpc_tls_server_create(&(struct rpc_tls_server_options){0}, &serve.tls, &error),
-	     &error);
-	must(gateway_listen(serve.gateway, GATEWAY_ADDRESS, serve.tls, &error), &error);
-}
-
-static void control_destroy(struct sim_process *process UNUSED)
-{
-	workers_destroy(TAKE(serve.workers));
-	passes_destroy(TAKE(serve.passes));
-	gateway_destroy(TAKE(serve.gateway));
-	join_service_destroy(TAKE(serve.join));
-	rpc_tls_destroy(TAKE(serve.tls));
+	return &disk.pki;
 }
 
 static json_t *call(programs_call_fn *fn, const char *id, const json_t *body)
@@ -124,17 +72,26 @@ json_t *programs_look(programs_call_fn *fn, const char *id)
 	return call(fn, id, NULL);
 }
 
-static void control_changed(void *arg UNUSED)
+struct sim_process *programs_serving(void)
 {
-	passes_look(serve.passes);
+	size_t first = sim_below((uint64_t)programs.replicas);
+	for (int i = 0; i < programs.replicas; i++) {
+		struct sim_process *process =
+			&programs.control[(first + (size_t)i) % (size_t)programs.replicas];
+		if (process->running && !process->database_away &&
+		    process->frozen_until_ms < sim.now_ms)
+			return process;
+	}
+	return NULL;
 }
 
 json_t *programs_call(programs_call_fn *fn, const char *id, json_t *body)
 {
-	assert(programs.control.running);
+	struct sim_process *process = programs_serving();
+	assert(process);
 	json_t *answer = call(fn, id, body);
 	json_decref(body);
-	sim_schedule(&programs.control, 0, control_changed, NULL);
+	sim_schedule(process, 0, control_changed, process);
 	return answer;
 }
 
@@ -208,6 +165,7 @@ static void database_open(void)
 
 static void database_close(void)
 {
+	sim_workers_forget_store();
 	store_disconnect(TAKE(disk.connection));
 	store_destroy(TAKE(disk.store));
 }
@@ -222,7 +180,8 @@ bool programs_restore(void)
 {
 	if (disk.backup.count == 0)
 		return false;
-	sim_process_kill(&programs.control, SIM_KILLED);
+	for (int i = 0; i < programs.replicas; i++)
+		sim_process_kill(&programs.control[i], SIM_KILLED);
 	database_close();
 	database_open();
 	database_run(STORE_WRITE, load_body);
@@ -233,13 +192,23 @@ bool programs_restore(void)
 
 /* No machine boots while what it said in the boot before is still under way (sim_delay): the control
  * plane tells two boots it never heard of apart by who came last. */
-#define BOOT_MS 1000
+#define BOOT_MS 3000
 
 static void come_back(void *arg)
 {
 	struct sim_process *process = arg;
-	if (!process->running)
+	bool is_left = process == &programs.bcd || process == &programs.kubelet ||
+		       process < &programs.control[programs.replicas];
+	if (!process->running && is_left)
 		sim_process_start(process);
+}
+
+void programs_leave_one_replica(void)
+{
+	int before = programs.replicas;
+	programs.replicas = 1;
+	for (int i = 1; i < before; i++)
+		sim_process_kill(&programs.control[i], SIM_KILLED);
 }
 
 static void on_died(struct sim_process *process, enum sim_death death)
@@ -282,7 +251,13 @@ static void database_make(void)
 	must(control_authenticate(&control, key, &disk.operator, & error), &error);
 }
 
-static void pool_make(char token[CONTROL_KEY_SIZE])
+static void token_make(char token[CONTROL_KEY_SIZE])
+{
+	make(control_join_token_create, json_pack("{s:s}", "poolId", programs.pool), "token", token,
+	     CONTROL_KEY_SIZE);
+}
+
+static void pool_make(void)
 {
 	char site[ID_SIZE];
 	make(control_tenant_create, json_pack("{s:s}", "name", "team"), "id", programs.tenant,
@@ -296,8 +271,6 @@ static void pool_make(char token[CONTROL_KEY_SIZE])
 		       site, "name", "pool", "class", "metal-host", "gpuModel", "H100", "policy",
 		       "kubernetes"),
 	     "id", programs.pool, sizeof programs.pool);
-	make(control_join_token_create, json_pack("{s:s}", "poolId", programs.pool), "token", token,
-	     CONTROL_KEY_SIZE);
 }
 
 struct issue {
@@ -316,14 +289,16 @@ static bool issue(void *context, const char *node_id, enum control_trust trust, 
 }
 
 /* What `bcd join` and the join service do, without the envelopes. */
-static void node_join(const char *token)
+static void node_join(void)
 {
+	char token[CONTROL_KEY_SIZE];
 	CLEANUP(pki_key) struct pki_key *key = NULL;
 	CLEANUP(buf) struct buf key_pem = {0};
 	struct control control = world_control();
 	struct control_joined joined;
 	struct error error;
 	char pin[PIN_SIZE];
+	token_make(token);
 	must(pki_key_generate(&key, &error), &error);
 	pki_key_pin(key, pin);
 	const struct control_join_request request = {
@@ -356,37 +331,81 @@ static void gpus_put(void)
 	sim_fs_put(NODE_GPUS, buf_text(&text));
 }
 
-void programs_begin(void)
+static void folder_empty(const char *folder, const char *prefix)
+{
+	struct durable_names names = {0};
+	struct error error;
+	must(durable_list(folder, 4096, &names, &error), &error);
+	for (size_t i = 0; i < names.count; i++) {
+		CLEANUP(buf) struct buf path = {0};
+		buf_printf(&path, "%s/%s", folder, names.names[i]);
+		if (str_starts(names.names[i], prefix))
+			must(durable_remove(buf_text(&path), &error), &error);
+	}
+	durable_names_deinit(&names);
+}
+
+void programs_join_anew(void)
+{
+	sim_process_kill(&programs.bcd, SIM_KILLED);
+	folder_empty(NODE_DATA, "");
+	folder_empty(NODE_CDI, "bcd.dev-");
+	json_decref(programs_call(control_node_retire, programs.node_id,
+				  json_pack("{s:b}", "lost", 1)));
+	node_join();
+	sim_fs_sync();
+}
+
+static void process_begin(struct sim_process *process)
+{
+	process->died = on_died;
+	sim_process_add(process);
+	sim_process_start(process);
+}
+
+static void replicas_prepare(int replicas)
+{
+	static const char *const names[] = {"control", "control2"};
+	static const char *const servers[] = {"server", "server2"};
+	programs.replicas = replicas;
+	for (int i = 0; i < replicas; i++) {
+		programs.servers[i] = (struct sim_machine){.name = servers[i], .boot = 1};
+		control_prepare(&programs.control[i], i);
+		programs.control[i].name = names[i];
+		programs.control[i].machine = &programs.servers[i];
+	}
+	sim.clock = &programs.servers[0];
+}
+
+void programs_begin(int replicas)
 {
 	struct error error;
-	char token[CONTROL_KEY_SIZE];
 	programs = (struct programs){
-		.node = {.name = "node", .boot = 1, .has_disk = true},
-		.server = {.name = "server", .boot = 1},
+		/* up for long: what an earlier boot's clock said is far from what the next one's does */
+		.node = {.name = "node", .boot = 1, .booted_ms = -UPTIME_MS, .has_disk = true},
 		.bcd = {.name = "bcd", .start = bcd_start, .destroy = bcd_destroy},
-		.kubelet = {.name = "kubelet", .start = kubelet_start, .destroy = kubelet_destroy},
-		.control = {.name = "control", .start = control_start, .destroy = control_destroy},
+		.kubelet = {.name = "kubelet"},
 	};
+	kubelet_prepare(&programs.kubelet);
 	programs.bcd.machine = programs.kubelet.machine = &programs.node;
-	programs.control.machine = &programs.server;
-	struct sim_process *const all[] = {&programs.control, &programs.kubelet, &programs.bcd};
+	replicas_prepare(replicas);
 	must(pki_folder_init(PKI_FOLDER, clock_wall(), &error), &error);
 	must(pki_folder_load(PKI_FOLDER, &disk.pki, &error), &error);
 	database_make();
-	pool_make(token);
-	node_join(token);
+	pool_make();
+	node_join();
 	gpus_put();
 	sim_fs_sync();
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
-		all[i]->died = on_died;
-		sim_process_add(all[i]);
-		sim_process_start(all[i]);
-	}
+	for (int i = 0; i < replicas; i++)
+		process_begin(&programs.control[i]);
+	process_begin(&programs.kubelet);
+	process_begin(&programs.bcd);
 }
 
 void programs_end(void)
 {
 	backup_drop();
+	kubelet_end();
 	database_close();
 	pki_folder_deinit(&disk.pki);
 	disk.pki = (struct pki_folder){0};

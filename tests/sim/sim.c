@@ -1,5 +1,6 @@
 #include "sim/sim.h"
 
+#include "base/hash.h"
 #include "sim/sim_fs.h"
 #include "sim/sim_loop.h"
 #include "sim/sim_rpc.h"
@@ -59,16 +60,15 @@ int64_t sim_delay(int64_t usual_ms)
 
 static void trace_hash(const char *text)
 {
-	for (; *text; text++)
-		sim.trace = (sim.trace ^ (uint8_t)*text) * 0x100000001b3;
+	sim.trace = hash_add(sim.trace, text, strlen(text));
 }
 
 void sim_trace(const char *format, ...)
 {
 	char line[1024];
 	va_list args;
-	int length = snprintf(line, sizeof line, "%10.3f %-8s ", (double)sim.now_ms / 1000,
-			      sim.current ? sim.current->name : "world");
+	int length = snprintf(line, sizeof line, "%6d.%03d %-8s ", (int)(sim.now_ms / 1000),
+			      (int)(sim.now_ms % 1000), sim.current ? sim.current->name : "world");
 	va_start(args, format);
 	vsnprintf(line + length, sizeof line - (size_t)length, format, args);
 	va_end(args);
@@ -172,6 +172,21 @@ static void run_as(struct sim_process *process, sim_fn *fn, void *arg)
 	}
 }
 
+/* Its process is frozen: it comes when that is over, in the order in which it would have come. */
+static bool must_wait(const struct sim_event *event)
+{
+	int64_t until_ms = event->process ? event->process->frozen_until_ms : 0;
+	return event->at_ms < until_ms || (event->at_ms == until_ms && !event->thawed);
+}
+
+static void put_off(struct sim_event *event)
+{
+	event->at_ms = event->process->frozen_until_ms;
+	event->order = ++sim.order;
+	event->thawed = true;
+	heap_push(event);
+}
+
 bool sim_step(void)
 {
 	for (;;) {
@@ -181,6 +196,10 @@ bool sim_step(void)
 		struct sim_process *process = event->process;
 		if (!event->fn || (process && (!process->running || process->life != event->life)))
 			continue;
+		if (must_wait(event)) {
+			put_off(TAKE(event));
+			continue;
+		}
 		sim.now_ms = event->at_ms;
 		sim.last = process;
 		run_as(process, event->fn, event->arg);
@@ -207,6 +226,7 @@ void sim_process_start(struct sim_process *process)
 	process->running = true;
 	process->dying = SIM_ALIVE;
 	process->life++;
+	process->frozen_until_ms = 0;
 	sim_trace("start %s", process->name);
 	run_as(process, start_now, process);
 }
@@ -231,6 +251,7 @@ void sim_process_kill(struct sim_process *process, enum sim_death death)
 		return;
 	struct sim_process *before = sim.current;
 	sim_trace("%s %s", death == SIM_KILLED ? "kill" : "power cut of", process->name);
+	sim.deaths++;
 	process->dying = death;
 	sim_rpc_process_died(process, death);
 	sim_fs_process_died(process);
@@ -250,12 +271,23 @@ void sim_machine_cut(struct sim_machine *machine)
 {
 	sim_trace("power cut of machine %s", machine->name);
 	for (size_t i = 0; i < sim.processes.count; i++)
-		if (sim.processes.items[i]->machine == machine)
+		if (sim.processes.items[i]->machine == machine && sim.processes.items[i]->running)
 			sim_process_kill(sim.processes.items[i], SIM_POWER_CUT);
+		else if (sim.processes.items[i]->machine == machine) /* what it had said before */
+			sim_rpc_process_died(sim.processes.items[i], SIM_POWER_CUT);
 	if (machine->has_disk)
 		sim_fs_power_cut();
 	machine->boot++;
 	machine->booted_ms = sim.now_ms;
+}
+
+void sim_process_freeze(struct sim_process *process, int64_t for_ms)
+{
+	if (!process->running)
+		return;
+	sim_trace("%s is frozen for %lld ms", process->name, (long long)for_ms);
+	process->frozen_until_ms = sim.now_ms + for_ms;
+	sim_rpc_process_frozen(process, for_ms);
 }
 
 bool sim_effective(void)
@@ -269,9 +301,9 @@ bool sim_crash_point(const char *what, const char *path)
 		return false;
 	if (!sim_effective())
 		return true;
-	sim.steps++;
-	sim_trace("step %llu: %s %s", (unsigned long long)sim.steps, what, path);
-	bool planned = sim.crash_at == sim.steps;
+	sim.crash_points++;
+	sim_trace("crash point %llu: %s %s", (unsigned long long)sim.crash_points, what, path);
+	bool planned = sim.crash_at == sim.crash_points;
 	if (!planned && !(sim.crash_one_in && sim_chance(sim.crash_one_in)))
 		return false;
 	enum sim_death kind = planned ? sim.crash_kind : SIM_ALIVE;
@@ -281,11 +313,16 @@ bool sim_crash_point(const char *what, const char *path)
 
 /* --- life --- */
 
-void sim_begin(uint64_t seed)
+void sim_seed(uint64_t seed)
 {
-	bool verbose = sim.verbose;
-	sim = (struct sim){.verbose = verbose, .now_ms = 1000, .trace = 0xcbf29ce484222325};
+	sim.trace = HASH_START;
 	random_seed(seed);
+}
+
+void sim_begin(void)
+{
+	sim = (struct sim){.now_ms = 1000, .calm = true};
+	sim_seed(0);
 	sim_fs_begin();
 	sim_rpc_begin();
 }

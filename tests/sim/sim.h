@@ -3,11 +3,11 @@
  * events.
  *
  * Cut       the product's shells are linked as they are; this folder's sim_*.c stand in for src/sys
- *           and for the transports of src/rpc behind the same headers. sys/durable.c itself is the
- *           real one, on a simulated file system (sim_fs.h).
+ *           and for the transports of src/rpc behind the same headers. sys/durable*.c are the
+ *           real ones, on a simulated file system (sim_fs.h).
  * One seed  is one run: time is the queue's, randomness is the seed's, nothing else is asked. The
  *           same seed gives the same trace.
- * Crashes   at every step that changes a file, a process may die (SIGKILL) or its machine lose
+ * Crashes   at every point that changes a file, a process may die (SIGKILL) or its machine lose
  * power (what was not synced is lost, torn or kept by chance). A process that dies inside a call
  *           runs on as a zombie until it returns to the queue: its effects do nothing.
  * State     one world at a time, in the static `sim`.
@@ -28,7 +28,8 @@ struct sim_machine {
 	const char *name;
 	bool has_disk; /* the simulated file system is its */
 	int64_t booted_ms;
-	uint64_t boot; /* counts boots; makes the boot id */
+	uint64_t boot;    /* counts boots; makes the boot id */
+	int64_t wrong_ms; /* how far its wall clock is ahead of the true time */
 };
 
 /* A program that can die and be started again. */
@@ -42,7 +43,10 @@ struct sim_process {
 	bool running;
 	enum sim_death dying; /* told by a crash point; buried when control returns to the queue */
 	uint64_t life;        /* counts starts; events of an earlier life are dropped */
-	struct loop *loop;    /* the one it made */
+	int64_t frozen_until_ms; /* what comes until then waits for it; its clocks go on */
+	bool cut_off;            /* from the network */
+	bool database_away;      /* each transaction of it fails */
+	struct loop *loop;       /* the one it made */
 };
 
 typedef void sim_fn(void *arg);
@@ -55,6 +59,7 @@ struct sim_event {
 	sim_fn *fn; /* NULL: cancelled */
 	void *arg;
 	bool is_work; /* a loop_work(): finished even when its process dies */
+	bool thawed;  /* it has waited for its frozen process */
 };
 
 struct sim {
@@ -65,24 +70,31 @@ struct sim {
 	size_t count, capacity;
 	struct sim_process *current; /* whose code runs now; NULL: the world's */
 	struct sim_process *last;    /* whose event the last step was */
+	struct sim_machine
+		*clock; /* whose wall clock the world's own calls see; NULL: a true one */
 	VEC(struct sim_process *) processes;
 	bool verbose;
 	uint64_t trace;            /* a hash over everything that happened */
-	uint64_t steps;            /* changes of files so far: the crash points */
-	uint64_t crash_at;         /* die at this step; 0: never */
-	uint64_t crash_one_in;     /* die at any step with this chance; 0: never */
+	uint64_t crash_points;     /* changes of files so far */
+	uint64_t crash_at;         /* die at this one; 0: never */
+	uint64_t crash_one_in;     /* die at any of them with this chance; 0: never */
+	uint64_t deaths;           /* of processes */
 	enum sim_death crash_kind; /* for crash_at; SIM_ALIVE: by chance */
 	bool calm;                 /* no crashes, cuts or delays by chance any more */
 	char broken[512];          /* the first broken invariant; "" while all hold */
 };
 extern struct sim sim;
 
-void sim_begin(uint64_t seed);
+void sim_begin(void);
+/* From here on randomness is this seed's, and the trace begins. */
+void sim_seed(uint64_t seed);
 void sim_end(void);
 
 uint64_t sim_below(uint64_t bound);  /* uniform in [0, bound) */
 bool sim_chance(uint64_t one_in);    /* false when calm */
 int64_t sim_delay(int64_t usual_ms); /* 0 to usual_ms, now and then a hundred times that */
+
+struct wall sim_true_wall(void); /* what a clock that is right says */
 
 /* --- the queue --- */
 
@@ -97,6 +109,8 @@ void sim_process_add(struct sim_process *process);
 void sim_process_start(struct sim_process *process);
 void sim_process_kill(struct sim_process *process, enum sim_death death);
 void sim_machine_cut(struct sim_machine *machine); /* power */
+/* As by SIGSTOP, or a paused virtual machine. */
+void sim_process_freeze(struct sim_process *process, int64_t for_ms);
 
 /* Does the running code have effects? False for a zombie. */
 bool sim_effective(void);

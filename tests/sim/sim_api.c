@@ -1,49 +1,55 @@
 #include "sim/sim_api.h"
 
-#include "base/id.h"
-#include "kube/core/event.h"
-#include "node/core/holds.h"
+#include "sim/kubelet.h"
 #include "sim/programs.h"
+#include "sim/sim_changes.h"
 #include "sim/sim_fs.h"
-#include "sys/clock.h"
+#include "sim/sim_pods.h"
 #include "text/tree.h"
 
 #include <stdio.h>
 
-#define NAME_SIZE    64
-#define LATE_MS      150000 /* until a bad pod hears of its deletion */
-#define FINALIZER_MS 100000
-#define NEWCOMER_MS  120000
-#define MINUTE_MS    60000
-#define AGAIN_MS     15000 /* longer than a grace, which begins anew with it */
-
-struct object {
-	char uid[NAME_SIZE], name[NAME_SIZE];
-	VEC(char *) allocations; /* whose devices it has had */
-	bool newcomer;           /* under an old name, holds nothing */
-	bool finalizer, gone;    /* gone: the API server has it no more */
-	bool runs;               /* the kubelet has it */
-	bool deleting;
-	int64_t deleted_ms, grace_s; /* of the gentlest deletion that is under way */
-	int64_t late_ms;             /* the kubelet hears of a deletion so much later */
-	int64_t told_s;              /* the grace that it hears of */
-};
+#define MINUTE_MS         60000
+#define KNOWN_MS          60000 /* longer than bcd goes by an answer, and tries to send a request */
+#define UNREADABLE_ONE_IN 5     /* lists with a pod that can't be read */
 
 static struct {
-	VEC(struct object *) objects;
-	uint64_t deletions, newcomers;
+	json_t *labels; /* of the Node; NULL: nothing was asked of it yet */
+	uint64_t deletions;
+	int64_t away_until_ms, refuses_until_ms;
 } api;
 
 void sim_api_end(void)
 {
-	vec_each (&api.objects, struct object * *object) {
-		vec_each (&(*object)->allocations, char **allocation)
-			free(*allocation);
-		vec_deinit(&(*object)->allocations);
-		free(*object);
-	}
-	vec_deinit(&api.objects);
-	api.deletions = api.newcomers = 0;
+	json_decref(TAKE(api.labels));
+	api.deletions = 0;
+	api.away_until_ms = api.refuses_until_ms = 0;
+}
+
+void sim_api_goes_away(int64_t for_ms)
+{
+	sim_trace("the API server is away for %lld ms", (long long)for_ms);
+	api.away_until_ms = sim.now_ms + for_ms;
+	if (for_ms > 0)
+		sim_http_cut();
+}
+
+bool sim_api_is_away(void)
+{
+	return sim.now_ms < api.away_until_ms;
+}
+
+void sim_api_refuses_bcd(int64_t for_ms)
+{
+	sim_trace("the API server refuses what bcd asks for %lld ms", (long long)for_ms);
+	api.refuses_until_ms = sim.now_ms + for_ms;
+	if (for_ms > 0)
+		sim_http_cut();
+}
+
+bool sim_api_is_refusing(void)
+{
+	return sim.now_ms < api.refuses_until_ms;
 }
 
 uint64_t sim_api_deletions(void)
@@ -51,132 +57,7 @@ uint64_t sim_api_deletions(void)
 	return api.deletions;
 }
 
-static struct object *by_uid(const char *uid)
-{
-	vec_each (&api.objects, struct object * *object)
-		if (str_equal((*object)->uid, uid))
-			return *object;
-	return NULL;
-}
-
-/* The one that has the name now. */
-static struct object *by_name(const char *name)
-{
-	vec_each (&api.objects, struct object * *object)
-		if (!(*object)->gone && str_equal((*object)->name, name))
-			return *object;
-	return NULL;
-}
-
-static struct object *add(const char *uid, const char *name)
-{
-	struct object *object = mem_alloc(sizeof *object);
-
-	*vec_push(&api.objects) = object;
-	str_copy(object->uid, sizeof object->uid, uid);
-	str_copy(object->name, sizeof object->name, name);
-	return object;
-}
-
-/* --- what the kubelet has --- */
-
-static void note_device(struct object *object, const char *id)
-{
-	const char *allocation = holds_id_allocation(id);
-
-	if (!allocation)
-		return;
-	vec_each (&object->allocations, char **known)
-		if (str_equal(*known, allocation))
-			return;
-	*vec_push(&object->allocations) = mem_strdup(allocation);
-}
-
-static void note_pod(const json_t *pod)
-{
-	const char *uid = json_string_value(json_object_get(pod, "uid"));
-	struct object *object = by_uid(uid);
-	const json_t *device;
-	size_t i;
-
-	if (!object) {
-		object = add(uid, json_string_value(json_object_get(pod, "name")));
-		if (sim_chance(4))
-			object->late_ms = (int64_t)sim_below(LATE_MS);
-		object->finalizer = sim_chance(6);
-	}
-	object->runs = true;
-	json_array_foreach(json_object_get(pod, "devices"), i, device)
-		note_device(object, json_string_value(json_object_get(device, "id")));
-	if (!object->deleting && json_is_true(json_object_get(pod, "deleting"))) {
-		object->deleting = true;
-		object->deleted_ms = sim.now_ms;
-		object->grace_s = json_integer_value(json_object_get(pod, "graceMs")) / 1000;
-	}
-}
-
-static void finalized(void *arg)
-{
-	struct object *object = arg;
-
-	object->gone = true;
-}
-
-void sim_api_pods(const json_t *pods)
-{
-	const json_t *pod;
-	size_t i;
-
-	vec_each (&api.objects, struct object * *object) {
-		bool there = false;
-
-		json_array_foreach(pods, i, pod) there =
-			there ||
-			str_equal(json_string_value(json_object_get(pod, "uid")), (*object)->uid);
-		if ((*object)->runs && !there) {
-			(*object)->runs = false;
-			if ((*object)->finalizer)
-				sim_schedule(NULL, FINALIZER_MS, finalized, *object);
-			else
-				(*object)->gone = true;
-		}
-	}
-	json_array_foreach(pods, i, pod) note_pod(pod);
-}
-
 /* --- deletions --- */
-
-/* Again and again until it is over: a kubelet that starts asks what it should run. */
-static void kubelet_hears(void *arg)
-{
-	struct object *object = arg;
-
-	if (!object->runs)
-		return;
-	sim_world_pod_ends(object->name, object->told_s);
-	sim_schedule(NULL, AGAIN_MS, kubelet_hears, object);
-}
-
-static void tell_kubelet(struct object *object, int64_t grace_s)
-{
-	object->told_s = grace_s;
-	sim_schedule(NULL, object->late_ms, kubelet_hears, object);
-}
-
-/* Whoever made the pod has made another of its name, and the old one ends. */
-static void newcomer_takes(struct object *old)
-{
-	char uid[NAME_SIZE];
-	struct object *object;
-
-	snprintf(uid, sizeof uid, "newcomer-%llu", (unsigned long long)++api.newcomers);
-	sim_trace("%s is a newcomer's name now", old->name);
-	old->gone = true;
-	tell_kubelet(old, 0);
-	object = add(uid, old->name);
-	object->newcomer = true;
-	sim_schedule(NULL, NEWCOMER_MS, finalized, object);
-}
 
 static bool is_bound(const char *allocation)
 {
@@ -186,8 +67,16 @@ static bool is_bound(const char *allocation)
 	return sim_fs_exists(buf_text(&path));
 }
 
+/* Did bcd know, when it sent what has arrived, that the kubelet lists nobody? To force a pod then ends nothing,
+ * and takes away the only word for it. */
+static bool is_alone_on_record(void)
+{
+	return programs.in_pod && kubelet_is_unheard(KNOWN_MS) &&
+	       sim.now_ms - programs.bcd.frozen_until_ms > KNOWN_MS;
+}
+
 /* proves: REL-25 REL-51 */
-static void check_deletion(const struct object *object, int64_t grace_s)
+static void check_deletion(const struct sim_pod *object, int64_t grace_s)
 {
 	bool released = false;
 
@@ -198,8 +87,11 @@ static void check_deletion(const struct object *object, int64_t grace_s)
 	else if (!released)
 		sim_broken("pod %s was deleted, all it holds is bound", object->name);
 	if (grace_s == 0 &&
-	    !(object->deleting && sim.now_ms - object->deleted_ms >= MINUTE_MS - 1000))
+	    !(object->asked_ms > 0 && sim.now_ms - object->asked_ms >= MINUTE_MS - 1000))
 		sim_broken("pod %s was deleted by force before its minute was over", object->name);
+	if (grace_s == 0 && is_alone_on_record())
+		sim_broken("pod %s was deleted by force while only the checkpoint names it",
+			   object->name);
 }
 
 static json_t *status_of(const char *reason)
@@ -210,65 +102,112 @@ static json_t *status_of(const char *reason)
 
 static int answer_delete(const char *name, const json_t *body, json_t **ret_body)
 {
-	struct object *object = by_name(name);
+	struct sim_pod *object = sim_pods_by_name(name);
 	const char *uid =
 		json_string_value(json_object_get(json_object_get(body, "preconditions"), "uid"));
 	int64_t grace_s = json_integer_value(json_object_get(body, "gracePeriodSeconds"));
 
-	if (object && !object->newcomer && object->runs && sim_chance(6)) {
-		newcomer_takes(object);
-		object = by_name(name);
+	/* In the calm, too: most deletions are then. */
+	if (object && !object->newcomer && !*object->mirror && object->runs && sim_below(6) == 0) {
+		sim_pod_newcomer_takes(object);
+		object = sim_pods_by_name(name);
 	}
 	if (!object) {
 		*ret_body = status_of("NotFound");
 		return 404;
 	}
-	if (uid && !str_equal(uid, object->uid)) {
+	if (uid && !str_equal(uid, sim_pod_uid(object))) {
 		*ret_body = status_of("Conflict");
 		return 409;
 	}
 	check_deletion(object, grace_s);
 	sim_trace("pod %s is deleted, grace %lld s", name, (long long)grace_s);
 	api.deletions++;
-	if (!object->deleting) {
-		object->deleting = true;
-		object->deleted_ms = sim.now_ms;
-		object->grace_s = grace_s;
-	}
-	if (grace_s == 0 && !object->finalizer)
-		object->gone = true;
-	tell_kubelet(object, grace_s);
+	sim_pod_delete(object, grace_s);
+	sim_changes_look(); /* the next request may change it again */
 	*ret_body = json_pack("{s:s}", "kind", "Pod");
 	return 200;
 }
 
 /* --- the list --- */
 
-static json_t *object_json(const struct object *object)
-{
-	struct wall now = clock_wall();
-	char time[KUBE_TIME_SIZE];
-	json_t *metadata = json_pack("{s:s, s:s, s:s}", "uid", object->uid, "namespace", "default",
-				     "name", object->name);
-
-	if (object->deleting) {
-		kube_time_format((struct wall){now.ms - sim.now_ms + object->deleted_ms +
-					       object->grace_s * 1000},
-				 time);
-		tree_set(metadata, "deletionTimestamp", tree_string(time));
-		tree_set(metadata, "deletionGracePeriodSeconds", json_integer(object->grace_s));
-	}
-	return json_pack("{s:o}", "metadata", metadata);
-}
-
 static int answer_list(json_t **ret_body)
 {
 	json_t *items = json_array();
+	char version[24];
 
-	vec_each (&api.objects, struct object * *object)
+	sim_changes_look();
+	snprintf(version, sizeof version, "%lld", (long long)sim_changes_version());
+	vec_each (sim_pods_all(), struct sim_pod * *object)
 		if (!(*object)->gone)
-			tree_append(items, object_json(*object));
-	*ret_body = json_pack("{s:s, s:{}, s:o}", "kind", "PodList", "metadata", "items", items);
+			tree_append(items, sim_changes_object(*object));
+	if (json_array_size(items) > 0 && sim_chance(UNREADABLE_ONE_IN)) {
+		size_t which = sim_below(json_array_size(items));
+
+		json_object_del(json_object_get(json_array_get(items, which), "metadata"), "uid");
+	}
+	*ret_body = json_pack("{s:s, s:{s:s}, s:o}", "kind", "PodList", "metadata",
+			      "resourceVersion", version, "items", items);
+	return 200;
+}
+
+/* --- the watch --- */
+
+static int64_t number_of(const char *path, const char *name)
+{
+	const char *at = strstr(path, name);
+
+	return at ? strtoll(at + strlen(name), NULL, 10) : -1;
+}
+
+/* proves: HOSTED-11 */
+int sim_api_watch(const char *path, int64_t *ret_version, json_t **ret_body)
+{
+	int64_t version = number_of(path, "resourceVersion=");
+
+	if (!str_starts(path, "/api/v1/pods?") ||
+	    !strstr(path, "fieldSelector=spec.nodeName%3Dnode-1"))
+		sim_broken("the API server is asked to watch %s", path);
+	if (version >= 0 && sim_changes_forgot(version)) {
+		*ret_body = status_of("Expired");
+		return 410;
+	}
+	*ret_version = version;
+	return 200;
+}
+
+int sim_api_refuse(json_t **ret_body)
+{
+	*ret_body = status_of("InternalError");
+	return 500;
+}
+
+/* --- the Node --- */
+
+/* proves: HOSTED-22 */
+static int answer_label(const json_t *body, json_t **ret_body)
+{
+	json_t *labels = json_object_get(json_object_get(body, "metadata"), "labels"), *value;
+	const char *name;
+
+	if (json_object_size(body) != 1 || json_object_size(json_object_get(body, "metadata")) != 1)
+		sim_broken("more of the Node is changed than its labels");
+	json_object_foreach(labels, name, value)
+	{
+		if (!str_starts(name, "bcd.dev/"))
+			sim_broken("label %s of the Node is changed", name);
+		if (json_is_null(value))
+			json_object_del(api.labels, name);
+		else
+			tree_set(api.labels, name, json_incref(value));
+	}
+	*ret_body = json_object();
+	return 200;
+}
+
+static int answer_node(json_t **ret_body)
+{
+	*ret_body = json_pack("{s:{s:O}}", "metadata", "labels", api.labels);
 	return 200;
 }
 
@@ -276,6 +215,12 @@ int sim_api_answer(const char *method, const char *path, const json_t *body, jso
 {
 	static const char pods[] = "/api/v1/namespaces/default/pods/";
 
+	if (!api.labels)
+		api.labels = json_pack("{s:s}", "kubernetes.io/hostname", "node-1");
+	if (str_equal(path, "/api/v1/nodes/node-1"))
+		return answer_node(ret_body);
+	if (str_equal(method, "PATCH") && str_starts(path, "/api/v1/nodes/node-1?"))
+		return answer_label(body, ret_body);
 	if (str_equal(method, "GET") && str_starts(path, "/api/v1/pods?"))
 		return answer_list(ret_body);
 	if (str_equal(method, "DELETE") && str_starts(path, pods))

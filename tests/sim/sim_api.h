@@ -1,14 +1,12 @@
 /*
  * sim_api: the API server of the node's cluster, as bcd's Kubernetes client meets it.
  *
- * Pods      are what the kubelet's machine has (the stand-in is told of them directly), under the
- *           names that the API server has for them, for as long as it has them: one that is
- *           deleted by force is gone here while it still runs there.
- * Bad       pods: some hear of their deletion minutes late, some have a finalizer. Bad requests:
- *           lost, refused, carried out without an answer. And now and then a name belongs to a
- *           newcomer by the time a deletion arrives.
+ * Requests  are lost, refused, carried out without an answer (sim_http.c); lists have a pod that can't be read; the
+ *           server is away, or refuses bcd alone. And now and then a name belongs to a newcomer by the time a deletion
+ *           arrives.
  * Checks    7: no pod is deleted that holds nothing but what is bound on the node, and none that
- *           bcd didn't mean; no pod is forced before it had its minute.
+ *           bcd didn't mean; no pod is forced before it had its minute, nor while bcd has no other
+ *           word for it than the API server's.
  */
 #pragma once
 
@@ -17,12 +15,22 @@
 #include <jansson.h>
 
 void sim_api_end(void);
-void sim_api_pods(const json_t *pods); /* as the kubelet's machine has them now */
-uint64_t sim_api_deletions(void);      /* that were carried out */
-void sim_http_end(void);               /* what is still on its way */
+uint64_t sim_api_deletions(void); /* that were carried out */
+void sim_http_end(void);          /* what is still on its way */
+void sim_http_tell(void);         /* whoever watches, of what has changed */
+void sim_http_cut(void);          /* watches break: what is told isn't heard */
+
+/* Nobody reaches it, nor does the kubelet. 0: it is back. */
+void sim_api_goes_away(int64_t for_ms);
+bool sim_api_is_away(void);
+/* It has trouble with bcd alone: whose requests it refuses, by an answer. Others go on. */
+void sim_api_refuses_bcd(int64_t for_ms);
+bool sim_api_is_refusing(void);
+
+#define SIM_API_SERVER "api.test"
 
 /* One request that has arrived. `*ret_body` is the answer's. */
 int sim_api_answer(const char *method, const char *path, const json_t *body, json_t **ret_body);
-
-/* The kubelet hears that a pod is to end, unless it is away. The world's. */
-void sim_world_pod_ends(const char *name, int64_t grace_s);
+/* A request to watch pods: 200, and after which version, -1 for anew; else with the answer's body. */
+int sim_api_watch(const char *path, int64_t *ret_version, json_t **ret_body);
+int sim_api_refuse(json_t **ret_body); /* the answer of a server that is in trouble */

@@ -15,9 +15,15 @@ struct mono clock_mono(void)
 	return (struct mono){sim.now_ms - booted_ms + 1};
 }
 
-struct wall clock_wall(void)
+struct wall sim_true_wall(void)
 {
 	return (struct wall){WALL_START_MS + sim.now_ms};
+}
+
+struct wall clock_wall(void)
+{
+	const struct sim_machine *machine = sim.current ? sim.current->machine : sim.clock;
+	return (struct wall){sim_true_wall().ms + (machine ? machine->wrong_ms : 0)};
 }
 
 int64_t clock_us(void)

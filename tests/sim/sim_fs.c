@@ -1,11 +1,14 @@
 #define SIM_FS_ITSELF
 #include "sim/sim_fs.h"
 
+#include "base/hash.h"
+#include "sim/sim_faults.h"
 #include "sim/sim_posix.h"
 
 #include <stdarg.h>
 
-#define FIRST_FD 1000
+#define FIRST_FD     1000
+#define SHORT_ONE_IN 20 /* writes that do a part only */
 
 enum kind {
 	KIND_FILE,
@@ -20,10 +23,12 @@ struct inode {
 	struct buf data, synced;
 	int64_t changed_ms;
 	struct descriptor *locked_by;
+	bool dropped; /* a sync of it failed: what was written so far gets to no disk any more */
 };
 
 struct entry {
 	char *path;
+	uint64_t hash; /* of the path: most have a long beginning in common */
 	struct inode *inode;
 };
 struct entries VEC_BODY(struct entry);
@@ -35,7 +40,7 @@ struct change {
 };
 
 struct descriptor {
-	bool used;
+	bool used, written;
 	struct inode *inode;
 	char *path; /* as opened: a folder's sync goes by it */
 	size_t at;
@@ -59,8 +64,9 @@ static struct {
 
 static struct entry *entry_find(struct entries *entries, const char *path)
 {
+	uint64_t hash = hash_text(path);
 	vec_each (entries, struct entry * entry)
-		if (str_equal(entry->path, path))
+		if (entry->hash == hash && str_equal(entry->path, path))
 			return entry;
 	return NULL;
 }
@@ -80,7 +86,7 @@ static void entry_set(struct entries *entries, const char *path, struct inode *i
 		free(entry->path);
 		vec_remove(entries, (size_t)(entry - entries->items));
 	} else if (inode) {
-		*vec_push(entries) = (struct entry){mem_strdup(path), inode};
+		*vec_push(entries) = (struct entry){mem_strdup(path), hash_text(path), inode};
 	}
 }
 
@@ -148,8 +154,9 @@ static void changes_apply(const char *folder, size_t count)
 
 void sim_fs_begin(void)
 {
-	*vec_push(&fs.live) = (struct entry){mem_strdup("/"), inode_make(KIND_FOLDER, 0755)};
-	*vec_push(&fs.durable) = (struct entry){mem_strdup("/"), fs.live.items[0].inode};
+	struct inode *root = inode_make(KIND_FOLDER, 0755);
+	entry_set(&fs.live, "/", root);
+	entry_set(&fs.durable, "/", root);
 }
 
 void sim_fs_end(void)
@@ -233,7 +240,8 @@ void sim_fs_power_cut(void)
 	}
 	entries_clear(&fs.live);
 	vec_each (&fs.durable, struct entry * entry)
-		*vec_push(&fs.live) = (struct entry){mem_strdup(entry->path), entry->inode};
+		*vec_push(&fs.live) =
+			(struct entry){mem_strdup(entry->path), entry->hash, entry->inode};
 	vec_each (&fs.live, struct entry * entry)
 		tear(entry->inode);
 }
@@ -310,6 +318,16 @@ static int fail(int number)
 	return -1;
 }
 
+/* Is this effect to fail? Then errno says how. */
+static bool fails(enum sim_effect effect, const char *path)
+{
+	int error = sim_fault(effect, path);
+
+	if (error)
+		errno = error;
+	return error;
+}
+
 static struct descriptor *descriptor_get(int fd)
 {
 	size_t index = (size_t)(fd - FIRST_FD);
@@ -344,6 +362,8 @@ int sim_open(const char *path, int flags, ...)
 	struct inode *inode = inode_at(path);
 	if (!sim_effective())
 		return fail(EIO);
+	if (fails(flags & O_CREAT ? SIM_CREATE : SIM_OPEN, path))
+		return -1;
 	if (inode && (flags & O_EXCL))
 		return fail(EEXIST);
 	if (inode && inode->kind == KIND_SOCKET)
@@ -364,9 +384,11 @@ int sim_open(const char *path, int flags, ...)
 int sim_close(int fd)
 {
 	struct descriptor *descriptor = descriptor_get(fd);
-	if (descriptor)
-		descriptor_free(descriptor);
-	return 0;
+	if (!descriptor)
+		return 0;
+	bool failed = descriptor->written && fails(SIM_CLOSE, descriptor->path);
+	descriptor_free(descriptor);
+	return failed ? -1 : 0;
 }
 
 ssize_t sim_pread(int fd, void *out, size_t length, off_t at)
@@ -374,6 +396,8 @@ ssize_t sim_pread(int fd, void *out, size_t length, off_t at)
 	struct descriptor *descriptor = descriptor_get(fd);
 	if (!descriptor)
 		return fail(EIO);
+	if (fails(SIM_READ, descriptor->path))
+		return -1;
 	struct buf *data = &descriptor->inode->data;
 	if ((size_t)at >= data->length)
 		return 0;
@@ -397,6 +421,12 @@ ssize_t sim_write(int fd, const void *data, size_t length)
 	struct descriptor *descriptor = descriptor_get(fd);
 	if (!descriptor || sim_crash_point("write", descriptor->path))
 		return fail(EIO);
+	descriptor->written = true;
+	int error = sim_fault(SIM_WRITE, descriptor->path);
+	if (error && error != SIM_FAULT_SHORT)
+		return fail(error);
+	if (error || sim_chance(SHORT_ONE_IN))
+		length = 1 + sim_below(length);
 	buf_add(&descriptor->inode->data, data, length);
 	descriptor->inode->changed_ms = sim.now_ms;
 	return (ssize_t)length;
@@ -428,6 +458,12 @@ int sim_fsync(int fd)
 	if (!descriptor || sim_crash_point("fsync", descriptor->path))
 		return fail(EIO);
 	struct inode *inode = descriptor->inode;
+	if (fails(SIM_FSYNC, descriptor->path)) {
+		inode->dropped = inode->kind == KIND_FILE;
+		return -1;
+	}
+	if (inode->dropped) /* as Linux has it: told once, and forgotten */
+		return 0;
 	if (inode->kind == KIND_FOLDER) {
 		changes_apply(descriptor->path, SIZE_MAX);
 		return 0;
@@ -442,6 +478,8 @@ int sim_fchmod(int fd, mode_t mode)
 	struct descriptor *descriptor = descriptor_get(fd);
 	if (!descriptor)
 		return fail(EIO);
+	if (fails(SIM_CHMOD, descriptor->path))
+		return -1;
 	descriptor->inode->mode = mode;
 	return 0;
 }
@@ -479,6 +517,8 @@ int sim_fstat(int fd, struct stat *out)
 int sim_stat(const char *path, struct stat *out)
 {
 	struct inode *inode = inode_at(path);
+	if (fails(SIM_STAT, path))
+		return -1;
 	return inode ? inode_stat(inode, out) : fail(ENOENT);
 }
 
@@ -487,6 +527,8 @@ int sim_chmod(const char *path, mode_t mode)
 	struct inode *inode = inode_at(path);
 	if (!inode || !sim_effective())
 		return fail(ENOENT);
+	if (fails(SIM_CHMOD, path))
+		return -1;
 	inode->mode = mode;
 	return 0;
 }
@@ -499,6 +541,8 @@ int sim_mkdir(const char *path, mode_t mode)
 		return fail(ENOENT);
 	if (sim_crash_point("mkdir", path))
 		return fail(EIO);
+	if (fails(SIM_MKDIR, path))
+		return -1;
 	change(path, inode_make(KIND_FOLDER, mode));
 	return 0;
 }
@@ -512,6 +556,8 @@ int sim_unlink(const char *path)
 		return fail(EISDIR);
 	if (sim_crash_point("unlink", path))
 		return fail(EIO);
+	if (fails(SIM_UNLINK, path))
+		return -1;
 	change(path, NULL);
 	return 0;
 }
@@ -525,6 +571,8 @@ int sim_link(const char *from, const char *to)
 		return fail(EEXIST);
 	if (sim_crash_point("link", to))
 		return fail(EIO);
+	if (fails(SIM_LINK, to))
+		return -1;
 	change(to, inode);
 	return 0;
 }
@@ -540,13 +588,19 @@ static void move_below(char **path, const char *from, const char *to)
 	*path = buf_take_text(&moved);
 }
 
+static void entry_move(struct entry *entry, const char *from, const char *to)
+{
+	move_below(&entry->path, from, to);
+	entry->hash = hash_text(entry->path);
+}
+
 /* What is in a folder goes with it: it is the folder's, not the path's. */
 static void folder_move(const char *from, const char *to)
 {
 	vec_each (&fs.live, struct entry * entry)
-		move_below(&entry->path, from, to);
+		entry_move(entry, from, to);
 	vec_each (&fs.durable, struct entry * entry)
-		move_below(&entry->path, from, to);
+		entry_move(entry, from, to);
 	vec_each (&fs.changes, struct change * one)
 		move_below(&one->path, from, to);
 }
@@ -558,6 +612,8 @@ int sim_rename(const char *from, const char *to)
 		return fail(ENOENT);
 	if (sim_crash_point("rename", to))
 		return fail(EIO);
+	if (fails(SIM_RENAME, to))
+		return -1;
 	change(to, inode);
 	change(from, NULL);
 	if (inode->kind == KIND_FOLDER)
@@ -568,6 +624,8 @@ int sim_rename(const char *from, const char *to)
 DIR *sim_opendir(const char *path)
 {
 	struct inode *inode = inode_at(path);
+	if (fails(SIM_LIST, path))
+		return NULL;
 	if (!inode || inode->kind != KIND_FOLDER) {
 		errno = inode ? ENOTDIR : ENOENT;
 		return NULL;
@@ -597,4 +655,10 @@ int sim_closedir(DIR *stream)
 	vec_deinit(&listing->names);
 	free(listing);
 	return 0;
+}
+
+/* It stands in locks: one that told of the real process would differ from run to run. */
+pid_t sim_getpid(void)
+{
+	return sim.current ? (pid_t)(1000 + sim.current->life) : 1;
 }

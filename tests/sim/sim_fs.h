@@ -1,7 +1,7 @@
 /*
  * sim_fs: a file system in memory that forgets what was not synced when the power is cut.
  *
- * For       sys/durable.c, which is compiled against sim_posix.h: its calls come here.
+ * For       sys/durable*.c, which is compiled against sim_posix.h: its calls come here.
  * Keeps     per file what was written and what was synced; per folder the changes of its entries
  *           since its last sync, in order.
  * Power cut per folder a random first part of those changes stays; a file with unsynced writes has

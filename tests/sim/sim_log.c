@@ -1,5 +1,5 @@
 /* sys/log.h: lines go into the trace. */
-#include "sim/sim.h"
+#include "sim/sim_faults.h"
 #include "sys/log.h"
 
 #include <stdarg.h>
@@ -27,11 +27,16 @@ void log_at(enum log_level level, const char *event, const char *message, ...)
 	}
 	va_end(fields);
 	sim_trace("log %s: %s%s", event, message, buf_text(&line));
+	if (level >= LOG_WARN)
+		sim_faults_log(message);
 }
 
 void log_failure(enum log_level level, const char *event, const struct error *error,
 		 const char *goes_on)
 {
-	if (level != LOG_DEBUG && sim_effective())
-		sim_trace("log %s: %s (%s)", event, error->what, goes_on);
+	if (level == LOG_DEBUG || !sim_effective())
+		return;
+	sim_trace("log %s: %s (%s)", event, error->what, goes_on);
+	if (level >= LOG_WARN)
+		sim_faults_log(error->what);
 }

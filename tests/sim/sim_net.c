@@ -1,8 +1,12 @@
 /* sys/net.h: socket files are there; nobody connects. Streams of bytes have no part in the
- * simulation: rpc is cut at its messages (sim_rpc.c), and status sockets only have to exist. */
+ * simulation: rpc is cut at its messages (sim_links.c), and status sockets only have to exist. */
+#include "sim/programs.h"
+#include "sim/sim_faults.h"
 #include "sim/sim_fs.h"
 #include "sim/sim_rpc.h"
 #include "sys/net.h"
+
+#include <errno.h>
 
 struct net_listener {
 	char *path;
@@ -14,6 +18,11 @@ bool net_listen_unix(struct loop *loop UNUSED, const char *path, mode_t mode UNU
 		     struct net_listener **ret_listener, struct error *error)
 {
 	uint64_t inode = 0;
+	int failed = sim_fault(SIM_LISTEN, path);
+	if (failed) {
+		errno = failed;
+		return error_os(error, "listen on '%s'", path);
+	}
 	if (!sim_fs_socket_make(path, &inode))
 		return error_set(error, ERROR_CONFLICT, "listen on '%s': it is in use", path);
 	struct net_listener *listener = mem_alloc(sizeof *listener);
@@ -50,7 +59,7 @@ bool net_unix_peer(const char *path, int32_t *ret_pid, struct error *error)
 {
 	if (!net_unix_alive(path))
 		return error_set(error, ERROR_UNAVAILABLE, "nobody listens on '%s'", path);
-	*ret_pid = 1;
+	*ret_pid = programs.in_pod ? 0 : 1;
 	return true;
 }
 

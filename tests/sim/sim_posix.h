@@ -1,6 +1,6 @@
 /*
- * sim_posix: the file calls of sys/durable.c, sent to sim_fs.c. Included before anything else in
- * that one file (meson.build: -include), so that the code under test is the code that ships.
+ * sim_posix: the file calls of sys/durable*.c, sent to sim_fs.c. Included before anything else in
+ * those files (meson.build: -include), so that the code under test is the code that ships.
  */
 #pragma once
 
@@ -33,6 +33,7 @@ int sim_rename(const char *from, const char *to);
 DIR *sim_opendir(const char *path);
 struct dirent *sim_readdir(DIR *stream);
 int sim_closedir(DIR *stream);
+pid_t sim_getpid(void);
 
 #ifndef SIM_FS_ITSELF
 #define open            sim_open
@@ -56,4 +57,5 @@ int sim_closedir(DIR *stream);
 #define opendir         sim_opendir
 #define readdir         sim_readdir
 #define closedir        sim_closedir
+#define getpid          sim_getpid
 #endif

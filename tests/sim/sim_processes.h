@@ -1,8 +1,9 @@
 /*
  * sim_processes: the processes of the machine's pods, as sys/processes.h finds them.
  *
- * One for each whole GPU of a running pod. When a pod goes, its process may live on for a while, as
- * after a forced deletion: nobody but the process itself tells of it then.
+ * One for each whole GPU of a running pod, which opens it at once or later. When a pod goes, its process may
+ * live on for a while, as after a forced deletion: nobody but the process itself tells of it then, by the
+ * device that it has open, or, if it never opened it, by its pod alone.
  */
 #pragma once
 
@@ -14,7 +15,9 @@
 struct sim_pod_process {
 	char pod[64];     /* its UID */
 	char device[128]; /* as the kubelet knows it: "gpu_<uuid>@<allocation>" */
+	int64_t opens_ms; /* it has its device open from then on; INT64_MAX: never */
 	int64_t until_ms; /* 0: as long as its pod */
+	int64_t alone_ms; /* since when its pod is gone */
 };
 struct sim_pod_processes VEC_BODY(struct sim_pod_process);
 

@@ -1,8 +1,9 @@
 /* sys/watch.h: hints about folders, late and sometimes lost, as the header warns. */
-#include "sim/sim.h"
+#include "sim/sim_faults.h"
 #include "sim/sim_fs.h"
 #include "sys/watch.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #define HINT_MS          2
@@ -54,6 +55,11 @@ void sim_watch_notify(const char *folder, const char *name)
 bool watch_create(struct loop *loop UNUSED, const char *folder, watch_fn *fn, void *arg,
 		  struct watch **ret_watch, struct error *error)
 {
+	int failed = sim_fault(SIM_WATCH, folder);
+	if (failed) {
+		errno = failed;
+		return error_os(error, "watch '%s'", folder);
+	}
 	if (!sim_fs_exists(folder))
 		return error_set(error, ERROR_NOT_FOUND, "watch '%s': no such folder", folder);
 	struct watch *watch = mem_alloc(sizeof *watch);

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
+#include "control/core/stuck.h"
 #include "control/core/timestamp.h"
 
 /* In order of precedence (RES-47). */
@@ -10,13 +11,13 @@ enum cause_kind {
 	CAUSE_FOREIGN_EXPOSURE,
 	CAUSE_UNREACHABLE,
 	CAUSE_ATOM_UNHEALTHY,
+	CAUSE_UNOFFERED,
 };
 
 static const char *const REASONS[] = {
-	[CAUSE_BINDING_LOST] = "BindingLost",
-	[CAUSE_FOREIGN_EXPOSURE] = "ForeignGpuExposure",
-	[CAUSE_UNREACHABLE] = "NodeUnreachable",
-	[CAUSE_ATOM_UNHEALTHY] = "AtomUnhealthy",
+	[CAUSE_BINDING_LOST] = "BindingLost",    [CAUSE_FOREIGN_EXPOSURE] = "ForeignGpuExposure",
+	[CAUSE_UNREACHABLE] = "NodeUnreachable", [CAUSE_ATOM_UNHEALTHY] = "AtomUnhealthy",
+	[CAUSE_UNOFFERED] = "GpuApiUnsupported",
 };
 
 struct cause {
@@ -61,6 +62,9 @@ static void list_causes(const struct degraded_allocation *allocation, struct cau
 			*vec_push(causes) = (struct cause){CAUSE_ATOM_UNHEALTHY, allocation, device,
 							   device->since_ms};
 	}
+	if (allocation->unoffered)
+		*vec_push(causes) = (struct cause){CAUSE_UNOFFERED, allocation, NULL,
+						   allocation->unoffered_since_ms};
 }
 
 static void describe(const struct cause *cause, struct buf *text)
@@ -82,6 +86,10 @@ static void describe(const struct cause *cause, struct buf *text)
 		buf_printf(text, "%s on %s: %s", cause->device->atom, allocation->node,
 			   cause->device->cause && *cause->device->cause ? cause->device->cause
 									 : "unhealthy");
+		break;
+	case CAUSE_UNOFFERED:
+		buf_printf(text, "%s offers nothing by the pool's gpuApi, no new pod gets a GPU",
+			   allocation->node);
 		break;
 	}
 }
@@ -146,16 +154,110 @@ static void add_about(struct about_nodes *about, const char *type, const char *r
 	buf_deinit(&about->text);
 }
 
+/* Of how many nodes it is told what they say: a gang may have many. */
+#define MAX_TOLD 3
+
+static void add_time(struct buf *text, int64_t ms)
+{
+	char at[TIMESTAMP_SIZE];
+
+	timestamp_format(at, (struct wall){ms});
+	buf_add_text(text, at);
+}
+
+/* A node tells of all its releases, "alc_a: …; alc_b: …": what is said of this one, without its name.
+ * NULL: of others alone. An older bcd names nobody first: all of it. */
+static const char *own_word(const struct degraded_allocation *allocation, struct buf *text)
+{
+	const char *said = allocation->stuck, *next;
+	size_t length = strlen(allocation->id);
+
+	if (!said || !str_starts(said, "alc_"))
+		return said;
+	while (!str_starts(said, allocation->id) || !str_starts(said + length, ": ")) {
+		said = strstr(said, "; alc_");
+		if (!said)
+			return NULL;
+		said += strlen("; ");
+	}
+	said += length + strlen(": ");
+	next = strstr(said, "; alc_");
+	buf_add(text, said, next ? (size_t)(next - said) : strlen(said));
+	return buf_text(text);
+}
+
+static void tell_holders(const struct degraded_allocation *allocation, struct buf *text)
+{
+	CLEANUP(buf) struct buf word = {0};
+	const char *said = own_word(allocation, &word);
+
+	buf_printf(text, "%s%s", text->length > 0 ? " " : "", allocation->node);
+	if (allocation->unreachable) {
+		buf_add_text(text, " has not been heard of since ");
+		add_time(text, allocation->unreachable_since_ms);
+		if (said)
+			buf_printf(text, ", its last word: %s", said);
+	} else if (said) {
+		buf_printf(text, " says: %s", said);
+	} else {
+		buf_add_text(text, " has yet to say that no pod holds a device");
+	}
+	buf_add_text(text, ". ");
+}
+
+/* What ends it when the node's word doesn't come, and why then. */
+static void tell_next(const struct degraded_allocation *allocation, struct buf *text)
+{
+	if (allocation->booked_next) {
+		buf_add_text(text, "Somebody has the devices next: they are free at ");
+		add_time(text, allocation->booked_to_ms + STUCK_HANDOVER_MS);
+		buf_add_text(text, " whatever the node says.");
+	} else if (allocation->unreachable) {
+		buf_add_text(text, "The devices stay booked until it is back, or declared lost.");
+	} else if (!allocation->was_bound) {
+		buf_add_text(text, "It never said that it bound them: they are free once it has "
+				   "heard of the end, at the earliest at ");
+		add_time(text, allocation->releasing_since_ms + STUCK_DEFERRED_MS);
+		buf_add_char(text, '.');
+	} else {
+		buf_add_text(text, "Should it never say that nobody holds them, they are free at ");
+		add_time(text, allocation->own_end_ms + STUCK_MAX_CARRY_MS);
+		buf_add_text(text, ", a day after the booking's own end.");
+	}
+}
+
+static void tell_rest(const struct degraded_allocation *allocations, size_t count, size_t told,
+		      struct buf *text)
+{
+	size_t releasing = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (allocations[i].releasing && releasing++ >= told)
+			buf_printf(text, "%s%s", releasing == told + 1 ? " Likewise: " : ", ",
+				   allocations[i].node);
+	}
+	if (releasing > told)
+		buf_add_char(text, '.');
+}
+
 static void add_devices_held(const struct degraded_allocation *allocations, size_t count,
 			     json_t *conditions)
 {
 	struct about_nodes about = {0};
+	size_t told = 0;
 
-	for (size_t i = 0; i < count; i++) {
-		if (allocations[i].releasing)
-			name_node(&about, "waiting to hear that no pod holds a device on ",
-				  allocations[i].node, allocations[i].releasing_since_ms);
+	for (size_t i = 0; i < count && told < MAX_TOLD; i++) {
+		if (!allocations[i].releasing)
+			continue;
+		tell_holders(&allocations[i], &about.text);
+		tell_next(&allocations[i], &about.text);
+		told++;
 	}
+	tell_rest(allocations, count, told, &about.text);
+	about.since_ms = INT64_MAX;
+	for (size_t i = 0; i < count; i++)
+		if (allocations[i].releasing && allocations[i].releasing_since_ms < about.since_ms)
+			about.since_ms = allocations[i].releasing_since_ms;
 	add_about(&about, "DevicesHeld", "PodsHoldDevices", conditions);
 }
 

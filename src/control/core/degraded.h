@@ -17,16 +17,21 @@ struct degraded_device {
 
 /* One allocation and its node, as they are now. */
 struct degraded_allocation {
-	const char *node;
+	const char *id, *node;
 	bool bound; /* and not withdrawn */
 	bool releasing;
 	int64_t releasing_since_ms;
-	bool unconfirmed; /* the node's kubelet doesn't say what its pods hold */
+	bool was_bound, booked_next;      /* somebody has its devices next */
+	int64_t own_end_ms, booked_to_ms; /* the bookings': with what they were carried */
+	const char *stuck;                /* the node's word on all its releases; NULL: none yet */
+	bool unconfirmed;                 /* the node's kubelet doesn't say what its pods hold */
 	int64_t unconfirmed_since_ms;
 	const char *lost_reason; /* the node can't keep the binding; "" or NULL if it can */
 	int64_t lost_since_ms;
 	bool foreign_exposure; /* the node's condition */
 	int64_t foreign_since_ms;
+	bool unoffered; /* the node's condition: pods can't get by the pool's gpuApi what is bound */
+	int64_t unoffered_since_ms;
 	bool unreachable;
 	int64_t unreachable_since_ms;
 	const struct degraded_device *devices;
@@ -34,8 +39,9 @@ struct degraded_allocation {
 };
 
 /*
- * A new array of conditions {type, reason, message, since}: DevicesHeld while a release waits for
- * its node; Degraded for a bound allocation in trouble, with its headline reason first and every
+ * A new array of conditions {type, reason, message, since}: DevicesHeld while a release waits for its
+ * nodes, with what the first of them say of it and what happens next (stuck.h); Degraded for a bound
+ * allocation in trouble, with its headline reason first and every
  * cause in `causes`, in the order BindingLost, ForeignGpuExposure, NodeUnreachable, AtomUnhealthy,
  * then by node, then by device; Unconfirmed for a bound
  * allocation whose node has no kubelet that answers: nothing is wrong with it as far as anybody knows.

@@ -14,7 +14,7 @@ struct host_share host_share_of(const struct placement_request *request,
 				const struct placement_node *node, const size_t *atoms,
 				size_t count)
 {
-	struct host_share share = {request->vcpus, request->memory_bytes};
+	struct host_share share = {request->vcpus, request->memory_bytes, request->hugepages};
 	int64_t leaves = 0;
 
 	for (size_t i = 0; i < count; i++)
@@ -24,6 +24,20 @@ struct host_share host_share_of(const struct placement_request *request,
 	if (share.memory_bytes < 0)
 		share.memory_bytes = part_of(node, leaves, node->memory_bytes);
 	return share;
+}
+
+static void raise_to(int64_t *peak, int64_t amount)
+{
+	if (amount > *peak)
+		*peak = amount;
+}
+
+static void raise_peak(struct host_share *peak, const struct host_share *sum)
+{
+	raise_to(&peak->vcpus, sum->vcpus);
+	raise_to(&peak->memory_bytes, sum->memory_bytes);
+	for (int i = 0; i < HUGEPAGES_SIZES; i++)
+		raise_to(&peak->hugepages.bytes[i], sum->hugepages.bytes[i]);
 }
 
 /* The most that is taken at any moment of the time from `from_ms` to `to_ms`. */
@@ -45,10 +59,10 @@ static struct host_share peak_use(const struct placement_node *node, int64_t fro
 				continue;
 			sum.vcpus += use->vcpus;
 			sum.memory_bytes += use->memory_bytes;
+			for (int k = 0; k < HUGEPAGES_SIZES; k++)
+				sum.hugepages.bytes[k] += use->hugepages.bytes[k];
 		}
-		peak.vcpus = sum.vcpus > peak.vcpus ? sum.vcpus : peak.vcpus;
-		peak.memory_bytes =
-			sum.memory_bytes > peak.memory_bytes ? sum.memory_bytes : peak.memory_bytes;
+		raise_peak(&peak, &sum);
 	}
 	return peak;
 }
@@ -62,5 +76,10 @@ const char *host_share_short(const struct placement_node *node, int64_t from_ms,
 		return "HostVcpuShort";
 	if (share.memory_bytes > node->memory_bytes - used.memory_bytes)
 		return "HostMemoryShort";
+	for (int i = 0; i < HUGEPAGES_SIZES; i++) {
+		if (share.hugepages.bytes[i] > 0 &&
+		    share.hugepages.bytes[i] > node->hugepages.bytes[i] - used.hugepages.bytes[i])
+			return "HostHugepagesShort";
+	}
 	return NULL;
 }

@@ -22,7 +22,7 @@ struct node_condition {
 /* The types for which it may be true, for SQL's IN. */
 #define NODE_CONDITIONS_NO_SCHEDULE                                                                \
 	"'ForeignGpuExposure', 'KubernetesReleaseStuck', 'KubernetesReleasesUnreadable', "         \
-	"'PodResourcesUnavailable'"
+	"'PodResourcesUnavailable', 'RecordsUnwritable'"
 bool node_condition_no_schedule(const char *type, bool tenant_controlled);
 
 /* A type that this program knows; others are advisory (GW-30). */

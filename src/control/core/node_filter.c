@@ -34,6 +34,11 @@ static const char *judge_node(const struct placement_request *request,
 		return node->no_schedule;
 	if (!node->knows_kubernetes)
 		return "KubernetesBindingUnsupported";
+	if (request->dra && !node->knows_dra)
+		return "DraUnsupported";
+	/* What a pod asks for is the pool's to say, what the kubelet is offered the node's. */
+	if (request->dra != node->dra)
+		return "GpuApiDiffers";
 	if (request->limited && !node->knows_limits)
 		return "AssignmentLimitsUnsupported";
 	if (node->spot && !request->spot)
@@ -79,6 +84,7 @@ static struct node_verdict judge_host(const struct placement_request *request,
 			.atoms_count = choice->count,
 			.vcpus = share.vcpus,
 			.memory_bytes = share.memory_bytes,
+			.hugepages = share.hugepages,
 		};
 	return FITS;
 }
@@ -157,6 +163,10 @@ bool node_filter_could_ever(const struct placement_request *request,
 		return true;
 	if (request->vcpus > node->vcpus || request->memory_bytes > node->memory_bytes)
 		return false;
+	for (int i = 0; i < HUGEPAGES_SIZES; i++) {
+		if (request->hugepages.bytes[i] > node->hugepages.bytes[i])
+			return false;
+	}
 	return node->room ? node->room->total >= request->needs[0].count
 			  : !judge_devices(request, node, DEVICE_DEPTH_CLASS, NULL).reason;
 }

@@ -15,6 +15,7 @@
 #pragma once
 
 #include "base/base.h"
+#include "base/hugepages.h"
 
 #include <limits.h>
 
@@ -64,6 +65,7 @@ struct placement_busy {
 /* Host share that is taken. */
 struct placement_use {
 	int64_t vcpus, memory_bytes;
+	struct hugepages hugepages;
 	int64_t from_ms, to_ms;
 };
 
@@ -87,11 +89,14 @@ struct placement_node {
 	bool connected;                      /* heard of lately */
 	const char *no_schedule;             /* the condition that forbids new work; NULL if none */
 	bool knows_kubernetes, knows_limits; /* announced by its bcd */
-	bool spot;                           /* takes only reservations that may be interrupted */
+	bool knows_dra;                      /* the same */
+	bool dra; /* its own configuration says that it offers GPUs by DRA; else by device plugins */
+	bool spot;    /* takes only reservations that may be interrupted */
 	bool refused; /* answered a try of this reservation with a failure, lately */
 	bool member;  /* has another part of this gang */
 	const char *labels[PLACEMENT_SAMES]; /* of the topology, by enum; NULL: none */
 	int64_t vcpus, memory_bytes;
+	struct hugepages hugepages;
 	/* Of the one kind that is asked for; NULL: look at the devices. Where it says that a
 	 * request doesn't fit, the devices may be missing. */
 	const struct placement_room *room;
@@ -116,12 +121,14 @@ struct placement_request {
 	size_t needs_count;
 	const char *model; /* of the pool; matches as whole words of a GPU's model, any case */
 	int64_t from_ms, to_ms;
-	bool limited;         /* host limits were asked for */
-	int64_t vcpus;        /* -1: the node's share for these devices */
-	int64_t memory_bytes; /* -1: the same */
-	bool spread;          /* the pool's policy; else bin-pack */
-	bool spot;            /* may be interrupted */
-	int nodes;            /* so many nodes, the needs on each; 0 is 1 */
+	bool limited;               /* host limits were asked for */
+	int64_t vcpus;              /* -1: the node's share for these devices */
+	int64_t memory_bytes;       /* -1: the same */
+	struct hugepages hugepages; /* nobody's share: what wasn't asked for isn't given */
+	bool spread;                /* the pool's policy; else bin-pack */
+	bool dra;                   /* the pool's gpuApi; else device plugins */
+	bool spot;                  /* may be interrupted */
+	int nodes;                  /* so many nodes, the needs on each; 0 is 1 */
 	enum placement_same same;
 	const char *domain; /* the one to be in, for `same`; NULL: any */
 	/* First fits of the gangs that came first. Who isn't gone by then may not begin before
@@ -145,6 +152,7 @@ struct placement_member {
 	size_t *atoms; /* indexes into node->atoms; heap */
 	size_t atoms_count;
 	int64_t vcpus, memory_bytes;
+	struct hugepages hugepages;
 };
 
 struct placement_answer {

@@ -146,13 +146,16 @@ bool allocation_state_parse(const char *name, enum allocation_state *ret_state)
 	return false;
 }
 
-int64_t allocation_retry_ms(int64_t failures)
+int64_t allocation_retry_ms(int64_t failures, bool excused)
 {
-	int64_t wait_ms = ALLOCATION_RETRY_MS;
+	int64_t wait_ms = excused ? ALLOCATION_EXCUSED_MS : ALLOCATION_RETRY_MS;
+	int64_t most_ms = excused ? ALLOCATION_RETRY_MS : ALLOCATION_RETRY_MAX_MS;
 
-	while (--failures > 0 && wait_ms < ALLOCATION_RETRY_MAX_MS)
+	if (excused && --failures == 0)
+		return 0;
+	while (--failures > 0 && wait_ms < most_ms)
 		wait_ms *= 2;
-	return wait_ms < ALLOCATION_RETRY_MAX_MS ? wait_ms : ALLOCATION_RETRY_MAX_MS;
+	return wait_ms < most_ms ? wait_ms : most_ms;
 }
 
 bool allocation_release_counts(enum allocation_state state, int64_t withdrawn_generation,

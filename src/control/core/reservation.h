@@ -70,12 +70,15 @@ const char *allocation_state_name(enum allocation_state state);
 bool allocation_state_parse(const char *name, enum allocation_state *ret_state);
 
 /* A node that failed a reservation so many times isn't asked again for so long: a reservation that
- * waits for weeks has few failures to show. */
+ * waits for weeks has few failures to show. When the failures are excused, since the node has said
+ * of something that may have been in the way, it is asked at once, and for each failure more after twice
+ * as long: what it says may have been about something else. */
 #define ALLOCATION_RETRY_MS     ((int64_t)5 * 60 * 1000)
 #define ALLOCATION_RETRY_MAX_MS ((int64_t)60 * 60 * 1000)
-int64_t allocation_retry_ms(int64_t failures);
-/* Devices that couldn't be bound are offered to nobody for so long: what was in the way of one
- * reservation is in the way of the next. */
+#define ALLOCATION_EXCUSED_MS   ((int64_t)5 * 1000)
+int64_t allocation_retry_ms(int64_t failures, bool excused);
+/* Devices that couldn't be bound are offered to nobody for so long, or until that is excused: what was
+ * in the way of one reservation is in the way of the next. */
 #define ALLOCATION_REST_MS ((int64_t)60 * 1000)
 
 /* Does AllocationReleased, said about Spec `report_generation`, end this allocation's release? Only

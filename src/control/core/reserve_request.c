@@ -72,18 +72,26 @@ static bool read_needs(const json_t *devices, struct reserve_request *request, s
 
 static bool read_resources(const json_t *json, struct reserve_request *request, struct error *error)
 {
-	static const char *const known[] = {"vcpu", "memoryGiB", NULL};
+	static const char *const known[] = {"vcpu", "memoryGiB", RESERVE_HUGEPAGES_2MI,
+					    RESERVE_HUGEPAGES_1GI, NULL};
+	int64_t gib = -1, small = 0, large = 0;
 	struct body body;
-	int64_t gib = -1;
 
 	if (!json)
 		return true;
 	if (!body_open(json, "resources", known, &body, error) ||
 	    !body_int(&body, "vcpu", BODY_OPTIONAL, 1, RESERVE_MAX_VCPU, &request->vcpus, error) ||
-	    !body_int(&body, "memoryGiB", BODY_OPTIONAL, 1, RESERVE_MAX_GIB, &gib, error))
+	    !body_int(&body, "memoryGiB", BODY_OPTIONAL, 1, RESERVE_MAX_GIB, &gib, error) ||
+	    !body_int(&body, RESERVE_HUGEPAGES_2MI, BODY_OPTIONAL, 1, RESERVE_MAX_GIB, &small,
+		      error) ||
+	    !body_int(&body, RESERVE_HUGEPAGES_1GI, BODY_OPTIONAL, 1, RESERVE_MAX_GIB, &large,
+		      error))
 		return false;
 	if (gib > 0)
 		request->memory_bytes = gib * GIB;
+	request->hugepages.bytes[HUGEPAGES_2MI] = small * GIB;
+	request->hugepages.bytes[HUGEPAGES_1GI] = large * GIB;
+	request->limited = json_object_size(json) > 0;
 	return true;
 }
 

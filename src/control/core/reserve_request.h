@@ -14,6 +14,9 @@
 #define RESERVE_MAX_NEEDS   16
 #define RESERVE_MAX_VCPU    65536
 #define RESERVE_MAX_GIB     1048576
+/* Of "resources": GiB of huge pages of each size. */
+#define RESERVE_HUGEPAGES_2MI "hugepages2MiGiB"
+#define RESERVE_HUGEPAGES_1GI "hugepages1GiGiB"
 /* A start that lies further back was meant as something else; a little is the network's. */
 #define RESERVE_LATE_MS 60000
 
@@ -25,8 +28,10 @@ struct reserve_request {
 	int64_t start_ms;     /* 0: counts from placement */
 	int64_t vcpus;        /* -1: the node's share */
 	int64_t memory_bytes; /* -1: the node's share */
-	bool spot;            /* may be interrupted */
-	int gang_nodes;       /* 0: no gang; else the devices are for each of so many nodes */
+	struct hugepages hugepages;
+	bool limited;   /* something of the host was asked for */
+	bool spot;      /* may be interrupted */
+	int gang_nodes; /* 0: no gang; else the devices are for each of so many nodes */
 	enum placement_same gang_same;
 	const char *idempotency_key; /* NULL if none */
 };

@@ -1,12 +1,12 @@
 #include "control/core/timestamp.h"
 
-#include <stdio.h>
+#include "base/utc.h"
 
 #define MS_A_DAY ((int64_t)24 * 60 * 60 * 1000)
 #define MAX_YEAR 9999
 #define MAX_MS   ((int64_t)253402300799999) /* the last millisecond of that year */
 
-/* Days since 1970-01-01 of a date of the Gregorian calendar, and back: in years that begin in
+/* Days since 1970-01-01 of a date of the Gregorian calendar: in years that begin in
  * March, a leap day is the last day, and 400 years are 146097 days. */
 static int64_t days_of(int64_t year, int month, int day)
 {
@@ -18,22 +18,6 @@ static int64_t days_of(int64_t year, int month, int day)
 	day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
 	return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 +
 	       day_of_year - 719468;
-}
-
-static void date_of(int64_t days, int *ret_year, int *ret_month, int *ret_day)
-{
-	int64_t era, day_of_era, year_of_era, day_of_year, month;
-
-	days += 719468;
-	era = days / 146097;
-	day_of_era = days % 146097;
-	year_of_era =
-		(day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
-	day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-	month = (5 * day_of_year + 2) / 153;
-	*ret_day = (int)(day_of_year - (153 * month + 2) / 5 + 1);
-	*ret_month = (int)(month < 10 ? month + 3 : month - 9);
-	*ret_year = (int)(year_of_era + era * 400 + (*ret_month <= 2));
 }
 
 static int days_in_month(int year, int month)
@@ -147,13 +131,9 @@ bool timestamp_parse(const char *text, const char *field, struct wall *ret_time,
 
 void timestamp_format(char out[TIMESTAMP_SIZE], struct wall time)
 {
-	int year, month, day;
-	int64_t ms = time.ms % MS_A_DAY;
+	char text[UTC_SIZE];
 
-	assert(time.ms >= 0);
-	date_of(time.ms / MS_A_DAY, &year, &month, &day);
-	assert(year <= MAX_YEAR);
-	snprintf(out, TIMESTAMP_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ", (unsigned)year % 10000,
-		 (unsigned)month % 100, (unsigned)day % 100, (unsigned)(ms / 3600000) % 24,
-		 (unsigned)(ms / 60000 % 60), (unsigned)(ms / 1000 % 60), (unsigned)(ms % 1000));
+	assert(time.ms >= 0 && time.ms <= MAX_MS);
+	utc_format_ms(text, time);
+	str_copy(out, TIMESTAMP_SIZE, text);
 }

@@ -201,6 +201,5 @@ struct atom_range atom_mig_range(int32_t start, int32_t size)
 bool atom_overlap(struct atom_uuid a, struct atom_range a_range, struct atom_uuid b,
 		  struct atom_range b_range)
 {
-	return memcmp(a.bytes, b.bytes, ATOM_UUID_BYTES) == 0 && a_range.lo < b_range.hi &&
-	       b_range.lo < a_range.hi;
+	return atom_uuid_equal(a, b) && a_range.lo < b_range.hi && b_range.lo < a_range.hi;
 }

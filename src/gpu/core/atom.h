@@ -28,6 +28,11 @@ struct atom_uuid {
 	uint8_t bytes[ATOM_UUID_BYTES];
 };
 
+static inline bool atom_uuid_equal(struct atom_uuid a, struct atom_uuid b)
+{
+	return memcmp(a.bytes, b.bytes, ATOM_UUID_BYTES) == 0;
+}
+
 struct atom {
 	enum atom_class class;
 	struct atom_uuid gpu;

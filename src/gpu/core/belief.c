@@ -12,15 +12,10 @@ void belief_deinit(struct belief *belief)
 	vec_deinit(&belief->strays);
 }
 
-static bool same_uuid(struct atom_uuid a, struct atom_uuid b)
-{
-	return memcmp(a.bytes, b.bytes, ATOM_UUID_BYTES) == 0;
-}
-
 static struct belief_gpu *find(const struct belief *belief, struct atom_uuid uuid)
 {
 	vec_each (&belief->gpus, struct belief_gpu * gpu)
-		if (same_uuid(gpu->uuid, uuid))
+		if (atom_uuid_equal(gpu->uuid, uuid))
 			return gpu;
 	return NULL;
 }
@@ -261,6 +256,12 @@ static void take_identity(struct belief *belief, struct belief_gpu *gpu,
 		gpu->minor = now->minor;
 	if (now->memory_bytes > 0)
 		gpu->memory_bytes = now->memory_bytes;
+	if (now->compute_major > 0) {
+		gpu->compute_major = now->compute_major;
+		gpu->compute_minor = now->compute_minor;
+	}
+	if (now->mig_capable != INVENTORY_MIG_UNKNOWN)
+		gpu->mig_capable = now->mig_capable;
 	if (numa >= 0)
 		gpu->numa = numa;
 	belief->record += !str_equal(gpu->pci, before.pci) || gpu->minor != before.minor ||
@@ -500,6 +501,9 @@ void belief_inventory(const struct belief *belief, int32_t slots, struct invento
 		str_copy(gpu->model, sizeof gpu->model, *from->model ? from->model : "GPU");
 		str_copy(gpu->pci, sizeof gpu->pci, from->pci);
 		gpu->memory_bytes = from->memory_bytes;
+		gpu->compute_major = from->compute_major;
+		gpu->compute_minor = from->compute_minor;
+		gpu->mig = from->mig_capable;
 		gpu->numa = from->numa;
 		gpu->minor = from->minor;
 		gpu->health = health_of(belief, from);

@@ -17,7 +17,7 @@
  *           (docs/formats/health.json.md).
  * Lifetimes `{0}` is empty; belief_deinit() frees.
  * Pure.
- * Tests     tests/unit/gpu/core/belief_test.c
+ * Tests     tests/unit/gpu/core/belief_test.c, belief_xid_test.c, belief_record_test.c
  */
 #pragma once
 
@@ -37,7 +37,9 @@ struct belief_gpu {
 	char model[INVENTORY_MODEL_SIZE];
 	int32_t minor; /* -1 unknown */
 	int32_t numa;
-	int64_t memory_bytes; /* 0 unknown */
+	int64_t memory_bytes;                 /* 0 unknown */
+	int32_t compute_major, compute_minor; /* as the last reading that told; 0.0 unknown */
+	enum inventory_mig mig_capable;
 	bool mig_enabled;
 	struct cuts cuts;
 

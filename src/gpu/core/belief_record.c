@@ -182,7 +182,7 @@ static bool read_gpus(const json_t *object, struct belief *belief, struct error 
 		if (!read_gpu(json_array_get(array, i), where, gpu, error))
 			return false;
 		for (size_t j = 0; j < i; j++)
-			if (memcmp(&belief->gpus.items[j].uuid, &gpu->uuid, sizeof gpu->uuid) == 0)
+			if (atom_uuid_equal(belief->gpus.items[j].uuid, gpu->uuid))
 				return bad(where, "uuid", "is another GPU's", error);
 	}
 	return true;
@@ -213,15 +213,11 @@ bool belief_read_record(struct belief *belief, const json_t *object, struct erro
 {
 	CLEANUP(belief) struct belief read = {0};
 	int64_t driver = 0, sequence = 0;
-	int32_t version = 0;
 
 	assert(belief->gpus.count == 0);
 	if (!field_object(object, "", error) ||
-	    !field_int(object, "", "version", true, 1, INT32_MAX, &version, error))
+	    !field_version(object, BELIEF_RECORD_VERSION, error))
 		return false;
-	if (version != BELIEF_RECORD_VERSION)
-		return error_field(error, "version", "is %d; this bcd reads version %d",
-				   (int)version, BELIEF_RECORD_VERSION);
 	if (!field_text(object, "", "bootId", true, read.boot_id, sizeof read.boot_id, error) ||
 	    !field_number(object, "", "driver", true, 0, INT64_MAX, &driver, error) ||
 	    !field_number(object, "", "logSequence", true, 0, INT64_MAX, &sequence, error) ||

@@ -46,6 +46,21 @@ bool field_bool(const json_t *object, const char *where, const char *key, bool r
 	return absent(object, key, required) || tree_get_bool(object, key, where, ret_bool, error);
 }
 
+bool field_version(const json_t *record, int32_t wanted, struct error *error)
+{
+	int32_t version = 0;
+
+	if (!field_int(record, "", "version", true, 0, INT32_MAX, &version, error))
+		return false;
+	if (version == wanted)
+		return true;
+	error_field(error, "version", "is %d%s; this bcd reads version %d", (int)version,
+		    version > wanted ? ", of a newer bcd" : "", (int)wanted);
+	return version > wanted &&
+	       error_hint(error,
+			  "Run the bcd that wrote it, or a later one, and it is read again.");
+}
+
 bool field_array(const json_t *object, const char *where, const char *key, bool required,
 		 size_t max_count, json_t **ret_array, struct error *error)
 {
@@ -64,4 +79,16 @@ bool field_child(const json_t *object, const char *where, const char *key, bool 
 		return true;
 	}
 	return tree_get_object(object, key, where, ret_object, error);
+}
+
+json_t *field_others(json_t *object, const char *const *keys)
+{
+	json_t *others = json_copy(object);
+
+	for (; *keys; keys++)
+		json_object_del(others, *keys);
+	if (json_object_size(others) > 0)
+		return others;
+	json_decref(others);
+	return NULL;
 }

@@ -135,7 +135,8 @@ struct health health_decide(const struct health_facts *facts)
 		return bad("unknown: the driver does not answer", NEXT_DRIVER);
 	/* What is known to be bad says more than what isn't known. */
 	if (find_fault(facts, &xid)) {
-		snprintf(cause, sizeof cause, "XID %d", (int)xid);
+		snprintf(cause, sizeof cause, "XID %d%s%s", (int)xid, *xid_what(xid) ? ": " : "",
+			 xid_what(xid));
 		return bad(cause, next_for_xid(xid));
 	}
 	if (facts->doubt) {

@@ -20,7 +20,7 @@ const struct inventory_gpu *inventory_find_gpu(const struct inventory *inventory
 					       struct atom_uuid uuid)
 {
 	for (size_t i = 0; i < inventory->gpus.count; i++)
-		if (memcmp(inventory->gpus.items[i].uuid.bytes, uuid.bytes, ATOM_UUID_BYTES) == 0)
+		if (atom_uuid_equal(inventory->gpus.items[i].uuid, uuid))
 			return &inventory->gpus.items[i];
 	return NULL;
 }
@@ -28,20 +28,11 @@ const struct inventory_gpu *inventory_find_gpu(const struct inventory *inventory
 const struct inventory_atom *inventory_find_atom(const struct inventory *inventory,
 						 const struct atom *atom)
 {
-	size_t lo = 0, hi = inventory->atoms.count;
+	const struct inventory_atom *atoms = inventory->atoms.items;
+	size_t i = vec_lower(inventory->atoms.count, at, atom_compare(&atoms[at].atom, atom) < 0);
 
-	while (lo < hi) {
-		size_t middle = lo + (hi - lo) / 2;
-		int order = atom_compare(atom, &inventory->atoms.items[middle].atom);
-
-		if (order == 0)
-			return &inventory->atoms.items[middle];
-		if (order < 0)
-			hi = middle;
-		else
-			lo = middle + 1;
-	}
-	return NULL;
+	return i < inventory->atoms.count && atom_compare(&atoms[i].atom, atom) == 0 ? &atoms[i]
+										     : NULL;
 }
 
 struct inventory_atom *inventory_push_atom(struct inventory *inventory,

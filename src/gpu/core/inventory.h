@@ -23,6 +23,13 @@
 #define INVENTORY_NUMA_UNKNOWN (-1)
 #define INVENTORY_MAX_NODES    8 /* device nodes of one atom */
 
+/* Can it be cut into MIG instances? */
+enum inventory_mig {
+	INVENTORY_MIG_UNKNOWN,
+	INVENTORY_MIG_INCAPABLE,
+	INVENTORY_MIG_CAPABLE,
+};
+
 struct inventory_gpu {
 	struct atom_uuid uuid;
 	char model[INVENTORY_MODEL_SIZE];
@@ -30,6 +37,8 @@ struct inventory_gpu {
 	char pci[INVENTORY_PCI_SIZE];
 	int32_t numa;
 	int32_t minor; /* of /dev/nvidia<minor>; -1 unknown, and then unhealthy */
+	int32_t compute_major, compute_minor; /* CUDA compute capability; 0.0 unknown */
+	enum inventory_mig mig;
 	struct health health;
 };
 

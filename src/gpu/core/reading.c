@@ -10,9 +10,9 @@
 
 static const char *const reading_keys[] = {"source", "driver", "gpus", NULL};
 static const char *const gpu_keys[] = {
-	"uuid",     "pci",    "model",       "minor", "memory_bytes", "mig_enabled",
-	"mig",      "lost",   "needs_reset", "error", "row_remap",    "ecc_uncorrectable",
-	"recovery", "gauges", NULL};
+	"uuid",     "pci",    "model",         "minor",         "memory_bytes", "mig_enabled",
+	"mig",      "lost",   "needs_reset",   "error",         "row_remap",    "ecc_uncorrectable",
+	"recovery", "gauges", "compute_major", "compute_minor", "mig_capable",  NULL};
 static const char *const mig_keys[] = {"gi",    "ci",   "profile",      "uuid",
 				       "start", "size", "memory_bytes", NULL};
 
@@ -147,6 +147,12 @@ static json_t *gpu_json(const struct reading_gpu *gpu)
 	set_text(object, "model", gpu->model);
 	set_number(object, "minor", gpu->minor, -1);
 	set_number(object, "memory_bytes", gpu->memory_bytes, READING_UNKNOWN);
+	set_number(object, "compute_major", gpu->compute_major, 0);
+	if (gpu->compute_major > 0)
+		tree_set(object, "compute_minor", json_integer(gpu->compute_minor));
+	if (gpu->mig_capable != INVENTORY_MIG_UNKNOWN)
+		tree_set(object, "mig_capable",
+			 json_boolean(gpu->mig_capable == INVENTORY_MIG_CAPABLE));
 	set_true(object, "mig_enabled", gpu->mig_enabled);
 	vec_each (&gpu->mig, const struct reading_mig *mig)
 		tree_append(migs, mig_json(mig));
@@ -279,6 +285,23 @@ static bool read_gauges(const json_t *object, const char *where, struct reading_
 	return true;
 }
 
+static bool read_abilities(const json_t *object, const char *where, struct reading_gpu *gpu,
+			   struct error *error)
+{
+	bool capable = false;
+
+	if (!field_int(object, where, "compute_major", false, 1, READING_MAX_COMPUTE,
+		       &gpu->compute_major, error) ||
+	    !field_int(object, where, "compute_minor", false, 0, READING_MAX_COMPUTE,
+		       &gpu->compute_minor, error) ||
+	    !field_bool(object, where, "mig_capable", false, &capable, error))
+		return false;
+	if (json_object_get(object, "mig_capable"))
+		gpu->mig_capable = capable ? INVENTORY_MIG_CAPABLE : INVENTORY_MIG_INCAPABLE;
+	return gpu->compute_major > 0 || gpu->compute_minor == 0 ||
+	       bad(where, "compute_minor", "needs compute_major", error);
+}
+
 static bool read_gpu(const json_t *object, const char *where, struct reading_gpu *gpu,
 		     struct error *error)
 {
@@ -290,6 +313,7 @@ static bool read_gpu(const json_t *object, const char *where, struct reading_gpu
 	       field_int(object, where, "minor", false, 0, READING_MAX_MINOR, &gpu->minor, error) &&
 	       field_number(object, where, "memory_bytes", false, 0, READING_MAX_MEMORY,
 			    &gpu->memory_bytes, error) &&
+	       read_abilities(object, where, gpu, error) &&
 	       field_bool(object, where, "mig_enabled", false, &gpu->mig_enabled, error) &&
 	       read_migs(object, where, gpu, error) && read_health(object, where, gpu, error) &&
 	       read_gauges(object, where, gpu, error);

@@ -14,12 +14,13 @@
 #include "gpu/core/field.h"
 #include "gpu/core/inventory.h"
 
-#define READING_MAX_BYTES  ((size_t)1 << 20) /* of its JSON */
-#define READING_MAX_MIG    16                /* of one GPU; NVIDIA's limit is 7 */
-#define READING_MAX_MINOR  65535
-#define READING_MAX_MEMORY ((int64_t)1 << 50) /* bytes of a GPU; a share of it is computed */
-#define READING_ERROR_SIZE 160
-#define READING_UNKNOWN    INT64_MIN
+#define READING_MAX_BYTES   ((size_t)1 << 20) /* of its JSON */
+#define READING_MAX_MIG     16                /* of one GPU; NVIDIA's limit is 7 */
+#define READING_MAX_MINOR   65535
+#define READING_MAX_COMPUTE 1000
+#define READING_MAX_MEMORY  ((int64_t)1 << 50) /* bytes of a GPU; a share of it is computed */
+#define READING_ERROR_SIZE  160
+#define READING_UNKNOWN     INT64_MIN
 
 /* What goes to metrics only. The unit is in the name. */
 enum reading_gauge {
@@ -59,9 +60,11 @@ struct reading_gpu {
 	struct atom_uuid uuid;
 	char pci[INVENTORY_PCI_SIZE]; /* "000f:01:00.0", "" unknown (gpu/core/pci.h) */
 	char model[INVENTORY_MODEL_SIZE];
-	int32_t minor;        /* of /dev/nvidia<minor>; -1 unknown */
-	int64_t memory_bytes; /* or READING_UNKNOWN (shared memory, as on GB10) */
-	bool mig_enabled;     /* the GPU itself can't be used then, with or without instances */
+	int32_t minor;                        /* of /dev/nvidia<minor>; -1 unknown */
+	int64_t memory_bytes;                 /* or READING_UNKNOWN (shared memory, as on GB10) */
+	int32_t compute_major, compute_minor; /* CUDA compute capability; 0.0 unknown */
+	enum inventory_mig mig_capable;
+	bool mig_enabled; /* the GPU itself can't be used then, with or without instances */
 	VEC(struct reading_mig) mig;
 
 	/* what health is decided by (gpu/core/health.h) */

@@ -231,7 +231,7 @@ static bool read_gpu(json_t *object, const char *where, const struct scenario *s
 	for (size_t i = 0; i < scenario->gpus.count; i++) {
 		const struct scenario_gpu *other = &scenario->gpus.items[i];
 
-		if (memcmp(&other->uuid, &gpu->uuid, sizeof gpu->uuid) == 0)
+		if (atom_uuid_equal(other->uuid, gpu->uuid))
 			return bad(where, "uuid", "is another GPU's", error);
 		if (other->minor == gpu->minor)
 			return bad(where, "minor", "is another GPU's", error);
@@ -255,16 +255,12 @@ static void default_nodes(struct inventory_nodes *nodes)
 bool scenario_read(json_t *tree, struct scenario *ret_scenario, struct error *error)
 {
 	CLEANUP(scenario) struct scenario scenario = {0};
-	int32_t version = 0;
 	json_t *gpus;
 
 	default_nodes(&scenario.nodes);
-	if (!field_object(tree, "", error) || !tree_check_keys(tree, "", top_keys, error) ||
-	    !field_int(tree, "", "version", true, 1, INT32_MAX, &version, error))
+	if (!field_object(tree, "", error) || !field_version(tree, SCENARIO_VERSION, error) ||
+	    !tree_check_keys(tree, "", top_keys, error))
 		return false;
-	if (version != SCENARIO_VERSION)
-		return error_field(error, "version", "is %d; this bcd reads version %d",
-				   (int)version, SCENARIO_VERSION);
 	if (!field_text(tree, "", "driver", true, scenario.driver, sizeof scenario.driver, error) ||
 	    !read_nodes(tree, &scenario.nodes, error) ||
 	    !field_array(tree, "", "gpus", false, INVENTORY_MAX_GPUS, &gpus, error))
@@ -406,6 +402,7 @@ void scenario_inventory(const struct scenario *scenario, int32_t slots, const ch
 		gpu->numa = from->numa;
 		gpu->minor = from->minor;
 		gpu->health = health_decide(&facts);
+		scenario_abilities(from, gpu);
 		push_atoms(&inventory, gpu, from,
 			   from->slots == SCENARIO_SLOTS_DEFAULT ? slots : from->slots);
 	}

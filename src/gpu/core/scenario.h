@@ -77,6 +77,8 @@ bool scenario_recovery_valid(const char *recovery);
 /* How many eighths of a GPU a profile such as "3g.40gb" takes; 0 when it is none or doesn't fit. */
 int32_t scenario_profile_eighths(const char *profile, int64_t memory_mib);
 
+/* What is known of its model: compute capability, MIG. */
+void scenario_abilities(const struct scenario_gpu *from, struct inventory_gpu *gpu);
 /* What the machine has. `slots` is for GPUs that don't say; `*ret_inventory` must be empty. */
 void scenario_inventory(const struct scenario *scenario, int32_t slots, const char *reason,
 			struct inventory *ret_inventory);

@@ -9,11 +9,24 @@
 static const struct preset {
 	const char *name, *model;
 	int64_t memory_mib;
+	int32_t compute_major; /* .0 */
 } presets[] = {
-	{"H100", "NVIDIA H100 80GB HBM3", 81559},
-	{"H200", "NVIDIA H200", 143771},
-	{"A100", "NVIDIA A100-SXM4-80GB", 81920},
+	{"H100", "NVIDIA H100 80GB HBM3", 81559, 9},
+	{"H200", "NVIDIA H200", 143771, 9},
+	{"A100", "NVIDIA A100-SXM4-80GB", 81920, 8},
 };
+
+void scenario_abilities(const struct scenario_gpu *from, struct inventory_gpu *gpu)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(presets); i++) {
+		if (!str_equal(from->model, presets[i].model))
+			continue;
+		gpu->compute_major = presets[i].compute_major;
+		gpu->mig = INVENTORY_MIG_CAPABLE;
+	}
+	if (from->mig.count > 0)
+		gpu->mig = INVENTORY_MIG_CAPABLE;
+}
 
 /* UUIDs that are distinct and look the part: a fixed mix of what they stand for. */
 static struct atom_uuid mixed_uuid(uint64_t a, uint64_t b)

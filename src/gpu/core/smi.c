@@ -197,7 +197,7 @@ static size_t find_uuid(const struct reading *reading, const char *text)
 		return reading->gpus.count;
 	for (size_t i = 0; i < reading->gpus.count; i++)
 		if (reading->gpus.items[i].has_uuid &&
-		    memcmp(&reading->gpus.items[i].uuid, &uuid, sizeof uuid) == 0)
+		    atom_uuid_equal(reading->gpus.items[i].uuid, uuid))
 			return i;
 	return reading->gpus.count;
 }

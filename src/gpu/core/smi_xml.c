@@ -219,6 +219,10 @@ static void take_value(struct reading_gpu *gpu, const struct row *row, const cha
 		break;
 	case KIND_MIG_MODE:
 		gpu->mig_enabled = strcasecmp(text, "Enabled") == 0;
+		if (gpu->mig_enabled || strcasecmp(text, "Disabled") == 0)
+			gpu->mig_capable = INVENTORY_MIG_CAPABLE;
+		else if (str_equal(text, "N/A"))
+			gpu->mig_capable = INVENTORY_MIG_INCAPABLE;
 		break;
 	case KIND_MEMORY:
 		parse_number(text, row->unit, row->scale, &gpu->memory_bytes);

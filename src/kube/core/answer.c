@@ -170,15 +170,27 @@ static void drop_managed_fields(json_t *object)
 	}
 }
 
-static void fail(struct kube_answer *answer, const struct kube_request *request, const char *said)
+static void fail(struct kube_answer *answer, const char *subject, const char *said)
 {
 	const char *hint = MEANING[answer->reason].hint;
 
 	error_set(&answer->error, MEANING[answer->reason].code,
-		  "%s: the API server says %d (%s)%s%s", request->subject, answer->status,
+		  "%s: the API server says %d (%s)%s%s", subject, answer->status,
 		  kube_reason_name(answer->reason), *said ? ": " : "", said);
 	if (hint)
 		error_hint(&answer->error, "%s", hint);
+}
+
+/* What the server says of a failure. `status` may be NULL. */
+static void read_failure(struct kube_answer *answer, const char *subject, const json_t *status,
+			 const char *said)
+{
+	json_t *wait = json_object_get(json_object_get(status, "details"), "retryAfterSeconds");
+
+	if (answer->retry_after_s <= 0 && json_integer_value(wait) > 0)
+		answer->retry_after_s = json_integer_value(wait);
+	add_causes(answer->causes, status);
+	fail(answer, subject, said);
 }
 
 void kube_answer_read(const struct kube_request *request, int status, int64_t retry_after_s,
@@ -203,14 +215,22 @@ void kube_answer_read(const struct kube_request *request, int status, int64_t re
 		drop_managed_fields(tree);
 		answer.body = TAKE(tree);
 	} else {
-		json_t *wait =
-			json_object_get(json_object_get(tree, "details"), "retryAfterSeconds");
-
-		if (answer.retry_after_s <= 0 && json_integer_value(wait) > 0)
-			answer.retry_after_s = json_integer_value(wait);
-		add_causes(answer.causes, tree);
-		fail(&answer, request, said);
+		read_failure(&answer, request->subject, tree, said);
 	}
+	*ret_answer = answer;
+}
+
+void kube_answer_of_status(const char *subject, const json_t *status,
+			   struct kube_answer *ret_answer)
+{
+	json_int_t code = json_integer_value(json_object_get(status, "code"));
+	const char *message = text_in(status, "message");
+	char said[SAID_SIZE];
+	struct kube_answer answer = {.status = code >= 400 && code <= 599 ? (int)code : 0};
+
+	add_said(said, message, strlen(message));
+	answer.reason = reason_of(answer.status, status);
+	read_failure(&answer, subject, status, said);
 	*ret_answer = answer;
 }
 

@@ -61,6 +61,11 @@ static inline void kube_answer_cleanup(struct kube_answer *answer)
 void kube_answer_read(const struct kube_request *request, int status, int64_t retry_after_s,
 		      const void *body, size_t length, struct kube_answer *ret_answer);
 
+/* A failure that isn't an answer's status but stands in what it brings: `status` is the Status. `*ret_answer` must be
+ * empty. */
+void kube_answer_of_status(const char *subject, const json_t *status,
+			   struct kube_answer *ret_answer);
+
 /* Of a deletion with a UID precondition: that object is deleted or on its way (REL-51). A node is
  * told 403 of a newcomer of the same name on another node: whoever gets that lists its own pods. */
 bool kube_answer_deleted(const struct kube_answer *answer);

@@ -548,42 +548,6 @@ bool kube_config_resolve(const struct kube_config *config, const char *context,
 	return true;
 }
 
-/* --- in a pod --- */
-
-static char *in_folder(const char *folder, const char *name)
-{
-	CLEANUP(buf) struct buf path = {0};
-
-	buf_printf(&path, "%s/%s", folder, name);
-	return buf_take_text(&path);
-}
-
-bool kube_access_in_cluster(const char *host, const char *port, const char *folder,
-			    struct kube_access *ret_access, struct error *error)
-{
-	CLEANUP(buf) struct buf server = {0};
-	bool is_ipv6 = host && strchr(host, ':');
-
-	if (!host || !*host || !port || !*port) {
-		error_set(
-			error, ERROR_INVALID_CONFIG,
-			"not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT aren't "
-			"set");
-		return error_hint(error, "Name a kubeconfig.");
-	}
-	buf_printf(&server, "https://%s%s%s:%s", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "",
-		   port);
-	if (!check_server(buf_text(&server), "in-cluster", error))
-		return false;
-	*ret_access = (struct kube_access){
-		.context = mem_strdup("in-cluster"),
-		.server = buf_take_text(&server),
-		.ca.path = in_folder(folder, "ca.crt"),
-		.token.path = in_folder(folder, "token"),
-	};
-	return true;
-}
-
 /* --- ends --- */
 
 static void secret_free(char *text)

@@ -61,8 +61,8 @@ struct kube_exec {
 
 /* One cluster and who we are there. Owned; `{0}` is empty. NULL: the kubeconfig says nothing. */
 struct kube_access {
-	char *context; /* "in-cluster" without a kubeconfig */
-	char *server;  /* "https://HOST[:PORT][/PATH]", no '/' at the end */
+	char *context;
+	char *server; /* "https://HOST[:PORT][/PATH]", no '/' at the end */
 	char *server_name;
 	char *proxy;     /* may hold a password */
 	char *namespace; /* that the context names */
@@ -79,10 +79,3 @@ static inline void kube_access_cleanup(struct kube_access *access)
 /* `context` NULL: the current one. `*ret_access` must be empty. NOT_FOUND: no such context. */
 MUST_CHECK bool kube_config_resolve(const struct kube_config *config, const char *context,
 				    struct kube_access *ret_access, struct error *error);
-
-/* What a pod's service account has: token and ca.crt in `folder`, by default
- * KUBE_SERVICE_ACCOUNT; `host` and `port` as the pod's environment has them
- * (KUBERNETES_SERVICE_HOST, _PORT), NULL where it lacks them. */
-#define KUBE_SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
-MUST_CHECK bool kube_access_in_cluster(const char *host, const char *port, const char *folder,
-				       struct kube_access *ret_access, struct error *error);

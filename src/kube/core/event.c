@@ -1,5 +1,7 @@
 #include "kube/core/event.h"
 
+#include "base/hash.h"
+#include "base/utc.h"
 #include "base/utf8.h"
 #include "text/tree.h"
 
@@ -32,26 +34,21 @@ void kube_event_memory_destroy(struct kube_event_memory *memory)
 
 /* --- which kind --- */
 
-/* FNV-1a; texts are apart by their NUL. */
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-	do
-		hash = (hash ^ (uint8_t)*text) * 0x100000001b3;
-	while (*text++);
-	return hash;
-}
-
 static uint64_t hash_event(const struct kube_event *event)
 {
-	uint64_t hash = 0xcbf29ce484222325;
+	const char *const texts[] = {
+		event->regarding.resource->plural,
+		event->regarding.namespace,
+		event->regarding.name,
+		event->uid,
+		event->reason,
+		event->action,
+		event->note,
+	};
+	uint64_t hash = HASH_START;
 
-	hash = hash_text(hash, event->regarding.resource->plural);
-	hash = hash_text(hash, event->regarding.namespace);
-	hash = hash_text(hash, event->regarding.name);
-	hash = hash_text(hash, event->uid);
-	hash = hash_text(hash, event->reason);
-	hash = hash_text(hash, event->action);
-	hash = hash_text(hash, event->note);
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		hash = hash_add(hash, texts[i], strlen(texts[i]) + 1); /* apart by their NUL */
 	return hash ? hash : 1;
 }
 
@@ -145,16 +142,6 @@ void kube_event_forget(struct kube_event_memory *memory, const char *name)
 
 /* --- what is sent --- */
 
-void kube_time_format(struct wall time, char out[KUBE_TIME_SIZE])
-{
-	time_t seconds = time.ms / 1000;
-	struct tm parts = {0};
-
-	gmtime_r(&seconds, &parts);
-	snprintf(out, KUBE_TIME_SIZE, "%04d-%02d-%02dT%02d:%02d:%02dZ", parts.tm_year + 1900,
-		 parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
-}
-
 bool kube_time_parse(const char *text, struct wall *ret_time)
 {
 	struct tm parts = {0};
@@ -179,9 +166,9 @@ bool kube_time_parse(const char *text, struct wall *ret_time)
 
 static json_t *time_of(struct wall now)
 {
-	char text[KUBE_TIME_SIZE];
+	char text[UTC_SIZE];
 
-	kube_time_format(now, text);
+	utc_format(text, now);
 	return tree_string(text);
 }
 

@@ -72,8 +72,5 @@ struct kube_request kube_event_create(const struct kube_event_plan *plan,
 				      const struct kube_reporter *reporter, struct wall now);
 struct kube_request kube_event_count(const struct kube_event_plan *plan, struct wall now);
 
-/* "2026-11-30T02:00:00Z", as Kubernetes writes a Time. */
-#define KUBE_TIME_SIZE 32
-void kube_time_format(struct wall time, char out[KUBE_TIME_SIZE]);
-/* As Kubernetes writes a Time, also with a fraction, which is dropped, or an offset. */
+/* As Kubernetes writes a Time (utc.h), also with a fraction, which is dropped, or an offset. */
 MUST_CHECK bool kube_time_parse(const char *text, struct wall *ret_time);

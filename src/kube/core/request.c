@@ -106,24 +106,49 @@ struct kube_request kube_get_path(const char *path)
 	return request;
 }
 
-struct kube_request kube_list(const struct kube_resource *resource,
-			      const struct kube_list_options *options)
+static struct kube_request of_list(const char *verb, const struct kube_resource *resource,
+				   const struct kube_list_options *options)
 {
 	struct kube_request request = {.method = "GET", .repeatable = true};
-	char limit[16];
 
 	add_collection(&request.path, resource, options->namespace);
 	if (options->label_selector)
 		add_parameter(&request.path, "labelSelector", options->label_selector);
 	if (options->field_selector)
 		add_parameter(&request.path, "fieldSelector", options->field_selector);
+	snprintf(request.subject, sizeof request.subject, "%s %ss", verb, resource->kind);
+	return request;
+}
+
+struct kube_request kube_list(const struct kube_resource *resource,
+			      const struct kube_list_options *options)
+{
+	struct kube_request request = of_list("list", resource, options);
+	char limit[16];
+
 	if (options->limit > 0) {
 		snprintf(limit, sizeof limit, "%d", options->limit);
 		add_parameter(&request.path, "limit", limit);
 	}
 	if (options->continue_token)
 		add_parameter(&request.path, "continue", options->continue_token);
-	snprintf(request.subject, sizeof request.subject, "list %ss", resource->kind);
+	return request;
+}
+
+struct kube_request kube_watch(const struct kube_resource *resource,
+			       const struct kube_list_options *options, const char *version,
+			       int timeout_s)
+{
+	struct kube_request request = of_list("watch", resource, options);
+	char timeout[16];
+
+	assert(options->limit == 0 && !options->continue_token && timeout_s > 0);
+	snprintf(timeout, sizeof timeout, "%d", timeout_s);
+	add_parameter(&request.path, "watch", "true");
+	add_parameter(&request.path, "allowWatchBookmarks", "true");
+	add_parameter(&request.path, "timeoutSeconds", timeout);
+	if (*version)
+		add_parameter(&request.path, "resourceVersion", version);
 	return request;
 }
 
@@ -176,16 +201,6 @@ struct kube_request kube_apply(struct kube_ref ref, const json_t *object, bool f
 struct kube_request kube_patch_merge(struct kube_ref ref, const json_t *body)
 {
 	return patch(ref, "patch", "application/merge-patch+json", body);
-}
-
-struct kube_request kube_patch_json(struct kube_ref ref, const json_t *operations, bool repeatable)
-{
-	struct kube_request request =
-		patch(ref, "patch", "application/json-patch+json", operations);
-
-	assert(json_is_array(operations));
-	request.repeatable = repeatable;
-	return request;
 }
 
 static json_t *delete_options(const struct kube_delete_options *options, const char *api_version)

@@ -68,6 +68,12 @@ struct kube_list_options {
 struct kube_request kube_list(const struct kube_resource *resource,
 			      const struct kube_list_options *options);
 
+/* What happens to a list's objects from then on (kube/core/watch.h), for `timeout_s`. `version` "": the API server begins
+ * with what there is now. No limit and no continue token. */
+struct kube_request kube_watch(const struct kube_resource *resource,
+			       const struct kube_list_options *options, const char *version,
+			       int timeout_s);
+
 /* POST. `object` names itself. Not repeatable: a second one is ALREADY_EXISTS, and nobody could
  * tell whether the first was ours. */
 struct kube_request kube_create(const struct kube_resource *resource, const char *namespace,
@@ -79,8 +85,6 @@ struct kube_request kube_apply(struct kube_ref ref, const json_t *object, bool f
 
 /* JSON merge patch: null deletes a field. */
 struct kube_request kube_patch_merge(struct kube_ref ref, const json_t *patch);
-/* JSON patch, an array of operations. Repeatable when the operations are: the caller's to say. */
-struct kube_request kube_patch_json(struct kube_ref ref, const json_t *operations, bool repeatable);
 
 struct kube_delete_options {
 	const char *uid;        /* precondition; NULL: whoever has the name now */

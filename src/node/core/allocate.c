@@ -111,6 +111,7 @@ static bool has_cdi_name(const struct allocate_answer *answer, const char *name)
 static bool check_id(const struct allocate_view *view, const char *id, const struct hold **ret_hold,
 		     const struct hold_device **ret_device, struct error *error)
 {
+	const struct stray *stray;
 	struct health health;
 
 	if (!holds_find_id(view->holds, id, ret_hold, ret_device) ||
@@ -124,7 +125,11 @@ static bool check_id(const struct allocate_view *view, const char *id, const str
 	if (!health.healthy)
 		return error_set(error, ERROR_INVALID_STATE, "device '%.120s' is unhealthy: %s", id,
 				 health.cause);
-	return true;
+	stray = view->strays ? strays_find(view->strays, (*ret_device)->atom.gpu,
+					   (*ret_device)->range, (*ret_hold)->allocation)
+			     : NULL;
+	return !stray || error_set(error, ERROR_INVALID_STATE, "device '%.90s' is held by %s", id,
+				   stray->who);
 }
 
 static void add_device(const struct hold *hold, const struct hold_device *device,

@@ -1,8 +1,8 @@
 /*
  * allocate: what a container gets for the devices that the kubelet picked.
  *
- * Owns      DP-19..27, 50: every id must be bound at this moment and healthy, else the whole call
- *           fails with a text that names the device and why; CDI names, NVIDIA_VISIBLE_DEVICES,
+ * Owns      DP-19..27, 42, 50: every id must be bound at this moment, healthy, and in nobody else's
+ *           hands, as far as the kubelet has said (strays.h), else the whole call fails with a text that names the device and why; CDI names, NVIDIA_VISIBLE_DEVICES,
  *           BCD_ALLOCATION_IDS and the annotation.
  * Pure. Decided from the holds as just read from disk, never from what was advertised.
  * Tests     tests/unit/node/core/allocate_test.c
@@ -11,6 +11,7 @@
 
 #include "gpu/core/field.h"
 #include "node/core/offer.h"
+#include "node/core/strays.h"
 
 #define ALLOCATE_ENV_VISIBLE     "NVIDIA_VISIBLE_DEVICES"
 #define ALLOCATE_ENV_ALLOCATIONS "BCD_ALLOCATION_IDS"
@@ -23,6 +24,7 @@ struct allocate_nvidia VEC_BODY(char *);
 struct allocate_view {
 	const struct holds *holds; /* as on disk now */
 	const struct inventory *inventory;
+	const struct strays *strays; /* who has what isn't bound here; NULL: nobody */
 	const struct allocate_nvidia *nvidia;
 	enum atom_class class; /* of the plugin that was asked */
 };

@@ -1,5 +1,7 @@
 #include "node/core/config.h"
 
+#include "base/id.h"
+
 void config_deinit(struct config *config)
 {
 	if (config)
@@ -8,7 +10,17 @@ void config_deinit(struct config *config)
 
 bool config_hosted(const struct config *config)
 {
-	return !config->host_units && *config->node_name;
+	return !config->host_units;
+}
+
+bool config_check_node(const struct config *config, struct error *error)
+{
+	if (!config_hosted(config) || *config->node_name)
+		return true;
+	error_set(error, ERROR_INVALID_CONFIG,
+		  "NODE_NAME isn't set, nor kubernetes.node_name: with [host] units = false bcd "
+		  "serves the kubelet of the Node of that name");
+	return error_hint(error, "In a pod: env NODE_NAME, valueFrom fieldRef spec.nodeName.");
 }
 
 /* A wrong value of a file is a wrong configuration. */
@@ -144,13 +156,16 @@ static bool read_host(json_t *tree, struct config *config, struct error *error)
 
 	config->host_units = true;
 	config->reserved_memory_mib = 2048;
-	if (!read_section(tree, "host", TREE_KEYS("units", "reserved_memory_mib", "reserved_vcpu"),
+	config->confine = true;
+	if (!read_section(tree, "host",
+			  TREE_KEYS("units", "reserved_memory_mib", "reserved_vcpu", "confine"),
 			  &section, error))
 		return false;
 	if (section && (!tree_opt_bool(section, "units", "host", &config->host_units, error) ||
 			!tree_opt_int(section, "reserved_memory_mib", "host", 0, 1 << 30,
 				      &config->reserved_memory_mib, error) ||
-			!tree_opt_int(section, "reserved_vcpu", "host", 0, 65536, &vcpu, error)))
+			!tree_opt_int(section, "reserved_vcpu", "host", 0, 65536, &vcpu, error) ||
+			!tree_opt_bool(section, "confine", "host", &config->confine, error)))
 		return false;
 	config->reserved_vcpu = (int32_t)vcpu;
 	return true;
@@ -261,15 +276,40 @@ static bool read_clusters(json_t *section, struct config *config, struct error *
 	return true;
 }
 
+/* As they are, whatever the root: a manifest names what it mounts. */
+static bool read_paths_list(struct config *config, json_t *section, const char *name,
+			    struct config_paths *paths, struct error *error)
+{
+	json_t *array = NULL;
+
+	if (section &&
+	    !tree_opt_array(section, name, "kubernetes", CONFIG_MAX_PATHS, &array, error))
+		return false;
+	for (size_t i = 0; i < json_array_size(array); i++) {
+		char field[ERROR_FIELD_SIZE];
+		const char *path;
+
+		tree_path_item(field, "kubernetes", name, i);
+		if (!tree_item_string(array, i, name, "kubernetes", CONFIG_MAX_PATH, &path, error))
+			return false;
+		if (path[0] != '/')
+			return error_field(error, field, "'%s' is not an absolute path", path);
+		paths->items[paths->count++] = arena_strdup(&config->arena, path);
+	}
+	return true;
+}
+
 static bool read_kubernetes(json_t *tree, const char *node_name, struct config *config,
 			    struct error *error)
 {
 	json_t *section;
 
 	if (!read_section(tree, "kubernetes",
-			  TREE_KEYS("node_name", "gpu_api", "allowed_clusters", "kubeconfig"),
+			  TREE_KEYS("node_name", "gpu_api", "allowed_clusters", "kubeconfig",
+				    "site_id", "runtime_config", "toolkit_config"),
 			  &section, error) ||
 	    !read_text(config, section, "kubernetes", "node_name", "", &config->node_name, error) ||
+	    !read_text(config, section, "kubernetes", "site_id", "", &config->site_id, error) ||
 	    !read_text(config, section, "kubernetes", "gpu_api", "device-plugin", &config->gpu_api,
 		       error))
 		return false;
@@ -279,13 +319,16 @@ static bool read_kubernetes(json_t *tree, const char *node_name, struct config *
 		return error_field(error, "kubernetes.gpu_api",
 				   "'%s' is neither \"device-plugin\" nor \"dra\"",
 				   config->gpu_api);
+	if (*config->site_id && !id_valid(config->site_id, "site"))
+		return error_field(error, "kubernetes.site_id", "'%s' is no site's id",
+				   config->site_id);
 	return read_clusters(section, config, error) &&
+	       read_paths_list(config, section, "runtime_config", &config->runtime_config, error) &&
+	       read_paths_list(config, section, "toolkit_config", &config->toolkit_config, error) &&
 	       read_file_name(config, section, "kubernetes", "kubeconfig",
 			      arena_printf(&config->arena, "%s/etc/kubernetes/kubelet.conf",
 					   str_equal(config->root, "/") ? "" : config->root),
-			      &config->kubeconfig, error) &&
-	       (*config->kubeconfig ||
-		error_field(error, "kubernetes.kubeconfig", "must name a file"));
+			      &config->kubeconfig, error);
 }
 
 /* "ADDR:PORT", as sys/net takes it; whether the address is this machine's turns out when it is used.

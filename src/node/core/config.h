@@ -18,6 +18,7 @@
 #define CONFIG_MAX_ADDRESSES 16
 #define CONFIG_MAX_CLUSTERS  64
 #define CONFIG_MAX_PATH      1024
+#define CONFIG_MAX_PATHS     8
 
 /* Where GPUs come from; the words of [gpu] source are in this order. */
 enum config_gpus {
@@ -25,6 +26,12 @@ enum config_gpus {
 	CONFIG_GPUS_NVML,
 	CONFIG_GPUS_NVIDIA_SMI,
 	CONFIG_GPUS_SIM,
+};
+
+/* Absolute, as they were given. */
+struct config_paths {
+	const char *items[CONFIG_MAX_PATHS];
+	size_t count;
 };
 
 struct config {
@@ -41,6 +48,7 @@ struct config {
 	bool host_units;
 	int64_t reserved_memory_mib;
 	int32_t reserved_vcpu;
+	bool confine; /* give up what bcd doesn't need: node/core/confine.h */
 	/* gpu */
 	enum config_gpus gpus;
 	const char *sim_file, *sim_reason;
@@ -50,8 +58,12 @@ struct config {
 	struct xid_policy xids;
 	/* kubernetes */
 	const char *node_name;  /* "" when neither the file nor NODE_NAME says it */
+	const char *site_id;    /* the pool's site, for the Node's labels; "" when not said */
 	const char *gpu_api;    /* "device-plugin" or "dra" */
-	const char *kubeconfig; /* the kubelet's: whom bcd is for the API server */
+	const char *kubeconfig; /* the kubelet's: whom bcd is for the API server; "": none */
+	/* files and folders that say who else may give GPUs away: nothing is offered while one can't be
+	 * read */
+	struct config_paths runtime_config, toolkit_config;
 	const char *allowed_clusters[CONFIG_MAX_CLUSTERS];
 	size_t cluster_count;
 	/* metrics: on run/metrics.sock in any case */
@@ -71,3 +83,5 @@ MUST_CHECK bool config_read(json_t *tree, const char *node_name, struct config *
 
 /* A node whose host another party owns, in a cluster that exists already. */
 bool config_hosted(const struct config *config);
+/* What `bcd node` needs beyond what can be read: a hosted node has a name (HOSTED-41). */
+MUST_CHECK bool config_check_node(const struct config *config, struct error *error);

@@ -12,6 +12,7 @@ void converge_plan_deinit(struct converge_plan *plan)
 	holds_deinit(&plan->binds);
 	holds_deinit(&plan->moves);
 	vec_deinit(&plan->releases);
+	vec_deinit(&plan->adoptions);
 	vec_deinit(&plan->failures);
 }
 
@@ -74,6 +75,8 @@ static bool release_claims(const struct release_entry *entry, const struct inven
 static const char *claimant(const struct converge_view *view, const struct converge_plan *plan,
 			    const char *allocation, const struct inventory_atom *wanted)
 {
+	const struct stray *stray;
+
 	if (view->releases_unreadable)
 		return RELEASES_CLAIMED_BY;
 	for (size_t i = 0; i < view->holds->count; i++) {
@@ -82,6 +85,11 @@ static const char *claimant(const struct converge_view *view, const struct conve
 		if (!str_equal(hold->allocation, allocation) && hold_claims(hold, wanted))
 			return hold->allocation;
 	}
+	stray = view->strays
+			? strays_find(view->strays, wanted->atom.gpu, wanted->range, allocation)
+			: NULL;
+	if (stray)
+		return stray->who;
 	for (size_t i = 0; i < view->releases->entries.count; i++) {
 		const struct release_entry *entry = &view->releases->entries.items[i];
 
@@ -101,7 +109,12 @@ const char *converge_claimant(const struct converge_view *view, struct atom_uuid
 	const struct inventory_atom whole = {.atom = {.class = ATOM_GPU, .gpu = gpu},
 					     .range = atom_whole()};
 
-	return view->holds ? claimant(view, &nothing, "", &whole) : HOLDS_CLAIMED_BY;
+	const char *by;
+
+	if (!view->holds)
+		return HOLDS_CLAIMED_BY;
+	by = claimant(view, &nothing, "", &whole);
+	return by || !view->strays || !view->strays->unknown ? by : STRAYS_CLAIMED_BY;
 }
 
 /* --- binding --- */
@@ -151,37 +164,32 @@ static void add_device(const struct inventory *inventory, struct hold *hold,
 	holds_nodes_now(inventory, device, &device->nodes);
 }
 
-/* What the holds and the binds so far have of the host. */
-static void booked(const struct converge_view *view, const struct converge_plan *plan,
-		   int64_t *ret_vcpus, int64_t *ret_memory)
+struct admission_share converge_booked(const struct holds *holds, const struct releases *releases,
+				       const char *except)
 {
-	*ret_vcpus = *ret_memory = 0;
-	for (size_t i = 0; i < view->holds->count; i++) {
-		*ret_vcpus += view->holds->items[i].vcpus;
-		*ret_memory += view->holds->items[i].memory_bytes;
-	}
-	for (size_t i = 0; i < plan->binds.count; i++) {
-		*ret_vcpus += plan->binds.items[i].vcpus;
-		*ret_memory += plan->binds.items[i].memory_bytes;
-	}
+	struct admission_share sum = {0};
+
+	vec_each (holds, const struct hold *hold)
+		admission_add(&sum, &hold->share);
+	/* What is bound again while its release is pending has its share once. */
+	vec_each (&releases->entries, const struct release_entry *entry)
+		if (!entry->reported && !holds_find(holds, entry->allocation) &&
+		    !str_equal(entry->allocation, except))
+			admission_add(&sum, &entry->share);
+	return sum;
 }
 
 static bool check_host(const struct converge_view *view, struct converge_plan *plan,
 		       const struct spec_assignment *assignment)
 {
-	int64_t vcpus, memory;
+	struct admission_share taken =
+		converge_booked(view->holds, view->releases, assignment->allocation);
+	CLEANUP(buf) struct buf why = {0};
 
-	booked(view, plan, &vcpus, &memory);
-	if (view->host.vcpus && assignment->vcpus > view->host.vcpus - vcpus)
-		return fail(plan, assignment->allocation, "resources-exhausted",
-			    "%d vCPU asked for, %lld of %d are booked", (int)assignment->vcpus,
-			    (long long)vcpus, (int)view->host.vcpus);
-	if (view->host.memory_bytes && assignment->memory_bytes > view->host.memory_bytes - memory)
-		return fail(plan, assignment->allocation, "resources-exhausted",
-			    "%lld bytes of memory asked for, %lld of %lld are booked",
-			    (long long)assignment->memory_bytes, (long long)memory,
-			    (long long)view->host.memory_bytes);
-	return true;
+	vec_each (&plan->binds, const struct hold *bind)
+		admission_add(&taken, &bind->share);
+	return admission_fits(&view->host, &taken, &assignment->share, &why) ||
+	       fail(plan, assignment->allocation, "resources-exhausted", "%s", buf_text(&why));
 }
 
 /* Nothing is said of a device that only a readable source can tell of: it is looked at again. */
@@ -190,6 +198,16 @@ static bool must_wait(const struct converge_view *view, const struct spec_assign
 	for (size_t i = 0; view->inventory_unsure && i < assignment->devices.count; i++)
 		if (!inventory_find_atom(view->inventory, &assignment->devices.items[i].atom))
 			return true;
+	return false;
+}
+
+/* Nor before it is known who has them: what can't be asked today may hold tomorrow. */
+static bool must_ask(const struct converge_view *view, const struct hold *hold)
+{
+	if (view->strays)
+		vec_each (&hold->devices, const struct hold_device *device)
+			if (!strays_known(view->strays, device->atom.gpu))
+				return true;
 	return false;
 }
 
@@ -212,48 +230,55 @@ static bool make_hold(const struct converge_view *view, struct converge_plan *pl
 	str_copy(hold->allocation, sizeof hold->allocation, assignment->allocation);
 	str_copy(hold->reservation, sizeof hold->reservation, assignment->reservation);
 	str_copy(hold->binding, sizeof hold->binding, assignment->binding);
-	hold->vcpus = assignment->vcpus;
-	hold->memory_bytes = assignment->memory_bytes;
+	hold->share = assignment->share;
 	add_nodes(&hold->common, nodes, inventory_common_nodes(view->inventory, nodes));
 	return true;
 }
 
-static bool same_released(const struct release_entry *entry,
-			  const struct spec_assignment *assignment)
+static bool has_device(const struct spec_assignment *assignment,
+		       const struct release_device *released)
 {
-	if (entry->devices.count != assignment->devices.count)
-		return false;
-	for (size_t i = 0; i < entry->devices.count; i++)
-		if (!atom_equal(&entry->devices.items[i].atom,
-				&assignment->devices.items[i].atom) ||
-		    !str_equal(entry->devices.items[i].visible,
-			       assignment->devices.items[i].visible))
+	vec_each (&assignment->devices, const struct spec_device *device)
+		if (atom_equal(&device->atom, &released->atom) &&
+		    str_equal(device->visible, released->visible))
+			return true;
+	return false;
+}
+
+static bool has_released(const struct release_entry *entry,
+			 const struct spec_assignment *assignment)
+{
+	vec_each (&entry->devices, const struct release_device *device)
+		if (!has_device(assignment, device))
 			return false;
 	return true;
 }
 
 /* What pods may still have of it is claimed only for as long as its entry stands, and that goes when
- * it is bound again: so it is bound with the same devices or not at all. */
+ * it is bound again: so it is bound with all of those devices or not at all. An adopted entry may
+ * have fewer than were bound. */
 static bool check_entry(const struct converge_view *view, struct converge_plan *plan,
 			const struct spec_assignment *assignment)
 {
 	const struct release_entry *entry = releases_find(view->releases, assignment->allocation);
 
 	return !entry || entry->reported || entry->devices.count == 0 ||
-	       same_released(entry, assignment) ||
+	       has_released(entry, assignment) ||
 	       fail(plan, assignment->allocation, "devices-changed",
 		    "its release with other devices is pending");
 }
 
-static void bind_assignment(const struct converge_view *view, struct converge_plan *plan,
-			    const struct spec_assignment *assignment)
+static void judge_assignment(const struct converge_view *view, struct converge_plan *plan,
+			     const struct spec_assignment *assignment)
 {
 	CLEANUP(hold) struct hold hold = {0};
 
-	if (*assignment->failed) /* once for a generation: the control plane places it anew */
-		return;
 	if (*assignment->problem) {
 		fail(plan, assignment->allocation, "invalid-assignment", "%s", assignment->problem);
+		return;
+	}
+	if (view->unoffered) {
+		fail(plan, assignment->allocation, "gpu-api", "%s", view->unoffered);
 		return;
 	}
 	if (must_wait(view, assignment) || !check_entry(view, plan, assignment) ||
@@ -264,8 +289,24 @@ static void bind_assignment(const struct converge_view *view, struct converge_pl
 		     "its CDI spec would be over %zu bytes", HOLDS_MAX_FILE);
 		return;
 	}
+	if (must_ask(view, &hold))
+		return;
 	*vec_push(&plan->binds) = hold;
 	hold = (struct hold){0};
+}
+
+/* What was in the way may be gone, whatever it was: nobody has to say so. A reason is told once. */
+static void bind_assignment(const struct converge_view *view, struct converge_plan *plan,
+			    const struct spec_assignment *assignment)
+{
+	size_t told = plan->failures.count;
+
+	if (*assignment->failed && !view->again)
+		return;
+	judge_assignment(view, plan, assignment);
+	if (plan->failures.count > told &&
+	    str_equal(plan->failures.items[told].reason, assignment->failed))
+		plan->failures.count = told;
 }
 
 static bool same_devices(const struct hold *hold, const struct spec_assignment *assignment)
@@ -306,6 +347,48 @@ static void release_unwanted(const struct converge_view *view, struct converge_p
 		measured = true;
 		if (fits_record(view->releases, &room, hold))
 			*vec_push(&plan->releases) = hold;
+	}
+}
+
+/* --- what pods have all the same --- */
+
+static bool is_wanted(const struct converge_view *view, const struct stray *stray)
+{
+	vec_each (&view->spec->assignments, const struct spec_assignment *assignment)
+		vec_each (&assignment->devices, const struct spec_device *device)
+			if (atom_equal(&device->atom, &stray->atom) &&
+			    holds_id_is_of(stray->id, assignment->allocation))
+				return true;
+	return false;
+}
+
+static bool is_claimed(const struct converge_view *view, const struct stray *stray)
+{
+	const struct inventory_atom part = {.atom = stray->atom, .range = stray->range};
+
+	vec_each (view->holds, const struct hold *hold)
+		if (hold_claims(hold, &part))
+			return true;
+	vec_each (&view->releases->entries, const struct release_entry *entry)
+		if (release_claims(entry, view->inventory, &part))
+			return true;
+	return false;
+}
+
+/* From then on it is a release as any other: it ends when nobody has the device, by all that counts there, also
+ * for a bcd that is started anew, and its end is told. What is bound to somebody else can't become one, since
+ * his pods would keep it from its end. */
+static void adopt_strays(const struct converge_view *view, struct converge_plan *plan)
+{
+	if (view->releases_unreadable || view->inventory_unsure || !view->strays)
+		return;
+	vec_each (&view->strays->items, const struct stray *stray) {
+		const char *allocation = holds_id_allocation(stray->id);
+
+		if (!stray->process && !stray->anything && allocation &&
+		    id_valid(allocation, "alc") && !is_wanted(view, stray) &&
+		    !is_claimed(view, stray))
+			*vec_push(&plan->adoptions) = stray;
 	}
 }
 
@@ -352,8 +435,10 @@ void converge_decide(const struct converge_view *view, struct converge_plan *ret
 {
 	struct converge_plan plan = {0};
 
-	if (view->spec && view->holds)
+	if (view->spec && view->holds) {
 		release_unwanted(view, &plan);
+		adopt_strays(view, &plan);
+	}
 	if (view->holds && !view->inventory_unsure)
 		move_holds(view, &plan);
 	for (size_t i = 0; view->spec && view->holds && i < view->spec->assignments.count; i++) {

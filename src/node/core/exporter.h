@@ -1,8 +1,8 @@
 /*
  * exporter: what bcd tells Prometheus, as text (docs/formats/metrics.md).
  *
- * Owns      OBS-14..16, 20: the names bcd_*, their units and labels, and the DCGM aliases. What a
- *           GPU can't tell leaves no sample: never a zero that nobody measured.
+ * Owns      OBS-14..16, 20: the names bcd_*, their units and labels, and the DCGM aliases (of GPUs and
+ *           devices: gpumetrics.h). What a GPU can't tell leaves no sample: never a zero that nobody measured.
  * Labels    a sample of a GPU says which GPU (gpu, uuid, pci, minor, model) and who has it whole
  *           (allocation, namespace, pod, container; "" when nobody is known). Who has a part stands at
  *           the part, in device_info, once.

@@ -13,6 +13,7 @@
 #define KEY_BINDING     "bcd.dev/binding"
 #define KEY_VCPUS       "bcd.dev/vcpus"
 #define KEY_MEMORY      "bcd.dev/memory-bytes"
+#define KEY_HUGEPAGES   "bcd.dev/hugepages-" /* and the size: bytes of such pages */
 #define KEY_ATOM        "bcd.dev/atom"
 #define KEY_CLASS       "bcd.dev/class"
 #define KEY_VISIBLE     "bcd.dev/visible-device"
@@ -106,6 +107,49 @@ const char *holds_id_allocation(const char *id)
 	const char *at = strchr(id, '@');
 
 	return at && at != id && at[1] ? at + 1 : NULL;
+}
+
+/* The claimed device that an id names, with "@<allocation>" or alone. */
+static bool id_claimed(const char *id, struct atom *ret_atom, char ret_tag[DRA_TAG_SIZE])
+{
+	size_t length = strcspn(id, "@");
+	char name[DRA_NAME_SIZE];
+
+	if (length >= sizeof name)
+		return false;
+	memcpy(name, id, length);
+	name[length] = '\0';
+	return dra_name_parse(name, ret_atom, ret_tag);
+}
+
+bool holds_id_is_of(const char *id, const char *allocation)
+{
+	const char *of = holds_id_allocation(id);
+	char tag[DRA_TAG_SIZE], wanted[DRA_TAG_SIZE];
+	struct atom atom;
+
+	if (of)
+		return str_equal(of, allocation);
+	if (!id_claimed(id, &atom, tag))
+		return false;
+	dra_tag(wanted, allocation);
+	return str_equal(tag, wanted);
+}
+
+bool holds_id_is(const char *id, const struct atom *atom, const char *allocation)
+{
+	struct atom found;
+
+	return holds_id_atom(id, &found) && atom_equal(&found, atom) &&
+	       holds_id_is_of(id, allocation);
+}
+
+bool holds_id_atom(const char *id, struct atom *ret_atom)
+{
+	const char *of = holds_id_allocation(id);
+	char tag[DRA_TAG_SIZE];
+
+	return (of && id_atom(id, of, ret_atom)) || id_claimed(id, ret_atom, tag);
 }
 
 /* --- device nodes --- */
@@ -219,21 +263,37 @@ static json_t *format_device(const struct hold_device *device, const char *alloc
 			 KEY_VISIBLE, device->visible, KEY_RANGE, range, "containerEdits", edits);
 }
 
+#define KEY_HUGEPAGES_SIZE 32
+
+static void hugepages_key(char out[KEY_HUGEPAGES_SIZE], int size)
+{
+	snprintf(out, KEY_HUGEPAGES_SIZE, KEY_HUGEPAGES "%s",
+		 hugepages_name((enum hugepages_size)size));
+}
+
+static void format_amount(json_t *object, const char *key, int64_t amount)
+{
+	char number[32];
+
+	if (amount == 0)
+		return;
+	snprintf(number, sizeof number, "%lld", (long long)amount);
+	json_object_set_new(object, key, json_string(number));
+}
+
 static json_t *format_annotations(const struct hold *hold)
 {
 	json_t *object = json_pack("{s:s, s:s, s:s}", KEY_FORM, FORM, KEY_ALLOCATION,
 				   hold->allocation, KEY_BINDING, hold->binding);
-	char number[32];
+	char key[KEY_HUGEPAGES_SIZE];
 
 	if (*hold->reservation)
 		json_object_set_new(object, KEY_RESERVATION, json_string(hold->reservation));
-	if (hold->vcpus) {
-		snprintf(number, sizeof number, "%d", (int)hold->vcpus);
-		json_object_set_new(object, KEY_VCPUS, json_string(number));
-	}
-	if (hold->memory_bytes) {
-		snprintf(number, sizeof number, "%lld", (long long)hold->memory_bytes);
-		json_object_set_new(object, KEY_MEMORY, json_string(number));
+	format_amount(object, KEY_VCPUS, hold->share.vcpus);
+	format_amount(object, KEY_MEMORY, hold->share.memory_bytes);
+	for (int size = 0; size < HUGEPAGES_SIZES; size++) {
+		hugepages_key(key, size);
+		format_amount(object, key, hold->share.hugepages.bytes[size]);
 	}
 	return object;
 }
@@ -376,25 +436,30 @@ static bool parse_amount(json_t *object, const char *key, int64_t max, int64_t *
 static bool parse_annotations(json_t *spec, struct hold *hold, struct error *error)
 {
 	static const char where[] = "annotations";
-	char form[16] = "";
-	int64_t vcpus = 0;
+	char form[16] = "", key[KEY_HUGEPAGES_SIZE];
 	json_t *object;
 
 	if (!field_child(spec, "", where, true, &object, error) ||
 	    !field_text(object, where, KEY_FORM, true, form, sizeof form, error))
 		return false;
 	if (!str_equal(form, FORM))
-		return error_field(error, KEY_FORM, "is '%s'; this bcd reads %s", form, FORM);
+		return error_field(error, KEY_FORM, "is '%s', of another bcd; this bcd reads %s",
+				   form, FORM);
 	if (!field_text(object, where, KEY_ALLOCATION, true, hold->allocation,
 			sizeof hold->allocation, error) ||
 	    !field_text(object, where, KEY_RESERVATION, false, hold->reservation,
 			sizeof hold->reservation, error) ||
 	    !field_text(object, where, KEY_BINDING, true, hold->binding, sizeof hold->binding,
 			error) ||
-	    !parse_amount(object, KEY_VCPUS, INT32_MAX, &vcpus, error) ||
-	    !parse_amount(object, KEY_MEMORY, INT64_MAX, &hold->memory_bytes, error))
+	    !parse_amount(object, KEY_VCPUS, INT32_MAX, &hold->share.vcpus, error) ||
+	    !parse_amount(object, KEY_MEMORY, INT64_MAX, &hold->share.memory_bytes, error))
 		return false;
-	hold->vcpus = (int32_t)vcpus;
+	for (int size = 0; size < HUGEPAGES_SIZES; size++) {
+		hugepages_key(key, size);
+		if (!parse_amount(object, key, INT64_MAX, &hold->share.hugepages.bytes[size],
+				  error))
+			return false;
+	}
 	return true;
 }
 

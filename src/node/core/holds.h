@@ -16,6 +16,8 @@
 #include "base/id.h"
 #include "base/vec.h"
 #include "gpu/core/inventory.h"
+#include "node/core/admission.h"
+#include "node/core/dra.h"
 
 #define HOLDS_KIND         "bcd.dev/gpu"
 #define HOLDS_PREFIX       "bcd.dev-"
@@ -46,8 +48,9 @@ struct hold {
 	char allocation[ID_SIZE];
 	char reservation[ID_SIZE]; /* "" when the control plane gave none */
 	char binding[HOLDS_BINDING_SIZE];
-	int32_t vcpus; /* the booked share of the host; 0: none */
-	int64_t memory_bytes;
+	/* What is booked of the host for it. An older bcd wrote none for a reservation without limits:
+	 * it counts as nothing here, as it did then; the control plane's bookings still count it. */
+	struct admission_share share;
 	struct hold_nodes common;        /* nodes that every GPU container needs */
 	VEC(struct hold_device) devices; /* sorted by atom */
 };
@@ -85,6 +88,13 @@ void holds_device_id(char out[HOLDS_ID_SIZE], const struct hold_device *device,
 		     const char *allocation);
 /* The allocation in a kubelet id, or NULL when it has none. Borrowed from `id`. */
 const char *holds_id_allocation(const char *id);
+
+/* Does the id name this device of this allocation, be it a plugin's or a claimed one (dra.h)? A claimed
+ * device may have its name alone: then its tag says whose it is. */
+bool holds_id_is(const char *id, const struct atom *atom, const char *allocation);
+bool holds_id_is_of(const char *id, const char *allocation); /* any device of it */
+/* Which device of the machine it is, whosever; false: it is none of bcd's. */
+bool holds_id_atom(const char *id, struct atom *ret_atom);
 
 /* The spec's text. The hold has at least one device. */
 void holds_format(const struct hold *hold, struct buf *out);

@@ -1,5 +1,6 @@
 #include "node/core/inventory_report.h"
 
+#include "proto/hugepages.h"
 #include "proto/message.h"
 
 static Bettercompute__V1__Health *health_message(struct arena *arena, const struct health *health)
@@ -60,8 +61,10 @@ Bettercompute__V1__Inventory *inventory_report_message(const struct inventory_re
 		message_text(*report->node_name ? report->node_name : report->hostname);
 	message->hostname = message_text(report->hostname);
 	message->kernel = message_text(report->kernel);
-	message->vcpus = report->vcpus;
-	message->memory_bytes = report->memory_bytes;
+	message->vcpus = (int32_t)report->host.vcpus;
+	message->memory_bytes = report->host.memory_bytes;
+	hugepages_pack(&report->host.hugepages, arena, &message->huge_pages,
+		       &message->n_huge_pages);
 	message->simulated = inventory->simulated;
 	message->simulated_reason = message_text(inventory->simulated_reason);
 	message->driver_version = message_text(inventory->driver);

@@ -8,14 +8,14 @@
 
 #include "base/arena.h"
 #include "gpu/core/inventory.h"
+#include "node/core/admission.h"
 #include "proto/gateway.pb-c.h"
 
 struct inventory_report {
 	const struct inventory *inventory;
 	const char *node_name; /* of the Kubernetes node; "" none: the hostname is used */
 	const char *hostname, *kernel;
-	int32_t vcpus;
-	int64_t memory_bytes;
+	struct admission_share host; /* what can be booked of it */
 	const char *gpu_api;
 };
 

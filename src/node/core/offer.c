@@ -1,5 +1,7 @@
 #include "node/core/offer.h"
 
+#include "base/vec.h"
+
 #include <stdio.h>
 
 void offers_deinit(struct offers *offers)
@@ -77,6 +79,9 @@ void offer_decide(const struct offer_view *view, struct offers *ret_offers)
 
 	for (size_t i = 0; i < ATOM_CLASSES; i++)
 		offers.classes[i].served = view->enabled && view->before->classes[i].served;
+	/* After a restart nothing may be bound any more: an empty list is one, too. */
+	if (view->list_awaited)
+		offers.classes[ATOM_GPU].served = view->enabled;
 	if (view->enabled && !view->holds)
 		offer_unreadable(view, &offers);
 	for (size_t i = 0; view->enabled && view->holds && i < view->holds->count; i++)
@@ -106,20 +111,10 @@ bool offer_equal(const struct offer *a, const struct offer *b)
 
 const struct offer_device *offer_find(const struct offer *offer, const char *id)
 {
-	size_t lo = 0, hi = offer->devices.count;
+	const struct offer_device *devices = offer->devices.items;
+	size_t i = vec_lower(offer->devices.count, at, strcmp(devices[at].id, id) < 0);
 
-	while (lo < hi) {
-		size_t middle = lo + (hi - lo) / 2;
-		int order = strcmp(id, offer->devices.items[middle].id);
-
-		if (order == 0)
-			return &offer->devices.items[middle];
-		if (order < 0)
-			hi = middle;
-		else
-			lo = middle + 1;
-	}
-	return NULL;
+	return i < offer->devices.count && str_equal(devices[i].id, id) ? &devices[i] : NULL;
 }
 
 size_t offer_healthy_count(const struct offer *offer)

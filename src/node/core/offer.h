@@ -40,6 +40,8 @@ struct offer_view {
 	const struct inventory *inventory; /* never NULL */
 	const struct offers *before;       /* the last answer */
 	bool enabled; /* false: this node serves no device plugin (another API, not a worker) */
+	bool list_awaited; /* a release waits for the kubelet to write its checkpoint anew, as it
+			    * does when a plugin sends a list */
 };
 
 /* `*ret_offers` must be empty. */

@@ -73,3 +73,38 @@ bool operation_may(const struct converge_view *claims, const char *kind, const c
 			return false;
 	return true;
 }
+
+/* Who does it instead, and how. */
+static bool is_never_done(const char *kind, bool hosted, char *reason, char *message)
+{
+	if (str_starts(kind, "daemon.")) {
+		snprintf(message, REPORTS_MESSAGE_SIZE,
+			 "bcd doesn't update itself: its configuration has no [update] "
+			 "release_pins; %s",
+			 hosted ? "roll out a new image in the cluster"
+				: "install a new version on the machine");
+		return !refuse("self-update-refused", reason);
+	}
+	if (str_equal(kind, "node.reboot")) {
+		snprintf(message, REPORTS_MESSAGE_SIZE, "bcd never reboots a node: %s",
+			 hosted ? "this host is managed by others ([host] units = false); drain "
+				  "it and reboot it there"
+				: "drain it and reboot it by hand");
+		return !refuse("reboot-refused", reason);
+	}
+	return false;
+}
+
+void operation_refuse(const struct converge_view *claims, bool hosted, const char *kind,
+		      const char *argument, char reason[REPORTS_REASON_SIZE],
+		      char message[REPORTS_MESSAGE_SIZE])
+{
+	if (is_never_done(kind, hosted, reason, message) ||
+	    !operation_may(claims, kind, argument, reason, message))
+		return;
+	refuse("unsupported", reason);
+	str_copy(message, REPORTS_MESSAGE_SIZE,
+		 hosted ? "this node takes no operations: this host's units are managed by "
+			  "others; bcd only binds GPUs"
+			: "this node takes no operations: bcd only binds GPUs");
+}

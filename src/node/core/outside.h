@@ -5,9 +5,12 @@
  *           itself once this is sure that nobody holds a device of a release that was lost.
  * Live      is what the Spec wants, what is bound, and what is pending with its devices named; by
  *           device, not by allocation alone: a lost release of other devices stays in the way.
- * Looked at Every device that the kubelet says a pod has; and whole GPUs that nothing live has a
+ * Looked at Every device that the kubelet says a pod has, or that a claim has prepared; and whole GPUs that nothing live has a
  *           part of, by the pods' processes. A slot or MIG instance can't be told apart from its
  *           GPU by a process (REL-11).
+ * Blind     Where the host's processes can't be seen, what the lost record said of pods that had a device can't be had
+ *           anew: one that kubelet and API server forgot may run on for a grace that nobody knows, so OUTSIDE_UNSEEN_MS
+ *           pass first.
  * Doubt     is "held" (REL-40). Without readable holds nothing is decided (REL-41).
  * Pure.
  * Tests     tests/unit/node/core/outside_test.c
@@ -16,7 +19,8 @@
 
 #include "node/core/release.h"
 
-#define OUTSIDE_WHO_SIZE 320
+#define OUTSIDE_WHO_SIZE  320
+#define OUTSIDE_UNSEEN_MS (UNLISTED_UNKNOWN_S * (int64_t)1000 + UNLISTED_MARGIN_MS)
 
 /* The parties of the live set. */
 struct outside_live {
@@ -24,7 +28,7 @@ struct outside_live {
 	const struct holds *holds;
 	const struct releases *releases;
 };
-/* A device as the kubelet knows it, "<device name>@<allocation>". */
+/* A device as a holder has it (node/holders.h). */
 bool outside_is_live(const struct outside_live *live, const char *id);
 /* Has anything live this GPU, or a part of it? */
 bool outside_has_gpu(const struct outside_live *live, struct atom_uuid gpu);
@@ -38,6 +42,7 @@ struct outside_view {
 	bool worker;           /* REL-15 */
 	bool holds_known;      /* they could be read */
 	bool inventory_unsure; /* there may be GPUs that aren't known */
+	bool blind;            /* the host's processes can't be seen */
 	struct outside_live live;
 	/* the kubelet's answer, as release_view has it; FREE: `holders` is whole */
 	enum release_answer answer;
@@ -48,6 +53,7 @@ struct outside_view {
 	 * has. NULL: nobody has one open */
 	const char *process;
 	const char *process_error; /* NULL: they could be looked at */
+	const char *record_error;  /* of prepared.json; NULL: it could be read, or isn't there */
 };
 
 struct outside_plan {

@@ -130,13 +130,6 @@ bool podprocess_read(const char *cgroup, size_t length, struct podprocess *ret)
 	return found;
 }
 
-bool podprocess_is(const char *cgroup, size_t length)
-{
-	struct podprocess ignored;
-
-	return podprocess_read(cgroup, length, &ignored);
-}
-
 /* --- the driver's --- */
 
 static struct span trim(struct span span)

@@ -26,7 +26,6 @@ struct podprocess {
 
 /* Is this the cgroup of a pod's process? `*ret` is set if so. */
 bool podprocess_read(const char *cgroup, size_t length, struct podprocess *ret);
-bool podprocess_is(const char *cgroup, size_t length); /* the same question alone */
 
 /* False: it doesn't say which GPU has which number. */
 bool podprocess_minor(const char *text, size_t length, struct atom_uuid *ret_gpu,

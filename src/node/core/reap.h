@@ -12,13 +12,20 @@
  * Who       is known by UID, never by name alone: a newcomer of the same name is not the holder.
  *           Each deletion names that UID as its precondition. A static pod is deleted through its
  *           mirror, whose UID is another one; that can't end it, and reap_state says so.
+ * Unlisted  A pod that the kubelet doesn't list isn't forced: a kubelet that hasn't heard of its pods ends
+ *           none, and without its Pod object nobody could tell any more that it runs. Once it is listed
+ *           it has its REAP_FORCE_MS.
+ * Claims    A device that a ResourceClaim has is held by each pod of this node that has the claim
+ *           (DRA-32), which only the API server can tell. A claim that none has is asked about
+ *           again each REAP_ORPHAN_MS: ending it is the kubelet's, or the DRA driver's. One that was
+ *           made anew under the same name is another claim, with another key.
  * Rate      REAP_IN_FLIGHT deletions at a time, REAP_PER_S begun in any second.
  * Time      on the boot-time clock. After a restart of bcd in the same boot the forced step counts
  *           from the pod's deletionTimestamp, if the wall clock has kept step with the boot-time
  *           clock since the release was recorded; else from when it is first seen. A pod may live
  *           longer by this, never shorter (REL-49).
  * Pure      one view, one time and the state in; a plan out. The caller owns the state.
- * Tests     tests/unit/node/core/reap_test.c
+ * Tests     tests/unit/node/core/reap_test.c, reap_claims_test.c, reap_static_test.c (static pods and their mirrors)
  */
 #pragma once
 
@@ -32,17 +39,21 @@
 #define REAP_PER_S     5
 #define REAP_RETRY_MS  5000 /* after a deletion that didn't get through */
 #define REAP_SKEW_MS   5000 /* that the clocks may have drifted apart and still be believed */
+#define REAP_ORPHAN_MS 30000
 #define REAP_UID_SIZE  65
 #define REAP_NAME_SIZE 254
 
 /* --- what is seen; texts are borrowed for the call --- */
 
-/* One device of one container, from the kubelet. */
+/* One device of one container, from the kubelet; or of a claim, once for each pod that has it. */
 struct reap_holder {
-	const char *uid; /* of the pod, as the kubelet knows it; "" when it can't be told */
+	const char *uid; /* of the pod, as the kubelet knows it; "" when it can't be told, or for a
+			  * claim whose pods aren't known, or that has none */
 	const char *namespace, *name; /* "" when only the UID is known */
 	const char *allocation;
 	const char *device;
+	const char *claim; /* key of the claim that has the device, "namespace/name…"; NULL: none */
+	bool unlisted;     /* only the kubelet's checkpoint names it (unlisted.h) */
 };
 
 /* A pod of this node, from the API server. */
@@ -73,7 +84,7 @@ struct reap_view {
 	bool bound_known; /* the holds could be read */
 	const char *const *bound;
 	size_t bound_count;
-	bool pods_known;        /* the API server's list is there, and young */
+	bool pods_known; /* the API server's list is there, and young, and tells who has each claim */
 	struct mono pods_asked; /* when; it can tell nothing of who was first seen later */
 	const struct reap_pod *pods;
 	size_t pods_count;
@@ -129,10 +140,19 @@ enum reap_state {
 	REAP_ABSENT,   /* the API server has no such pod; the kubelet hasn't ended it */
 	REAP_STATIC,   /* as FORCED, but static: only its manifest's removal ends it (REL-56) */
 	REAP_NAMELESS, /* its UID can't be told, so it isn't touched */
+	REAP_ORPHAN,   /* a claim that no pod of this node has; the kubelet hasn't unprepared it */
 };
-/* Of the pod with the kubelet's UID. */
+/* Of the pod with the kubelet's UID, or of a claim by its key: then of a pod that has it. */
 enum reap_state reap_state(const struct reap *reap, const char *holder);
 /* When it is deleted next; false: it isn't, any more or for now. */
 bool reap_next(const struct reap *reap, const char *holder, struct mono *ret_due);
+/* By the wall clock, and by the rule alone: an attempt that fails moves none of them. */
+struct reap_times {
+	struct wall done; /* the last deletion was taken; {0}: there was none */
+	struct wall next; /* the next is due; {0}: there is none to come */
+	bool unlisted;    /* by force it isn't while the kubelet doesn't list it */
+};
+/* False: it isn't known, or there is none of either. As of the last reap_decide(). */
+bool reap_times(const struct reap *reap, const char *holder, struct reap_times *ret_times);
 bool reap_idle(const struct reap *reap); /* nobody holds what isn't theirs, as far as is known */
 const char *reap_state_name(enum reap_state state); /* "asked to go"; never NULL */

@@ -2,9 +2,10 @@
 
 #include <stdio.h>
 
-static const char *const entry_keys[] = {"allocation",  "devices",  "since", "bootId",
-					 "sinceBootMs", "reported", NULL};
-static const char *const top_keys[] = {"version", "releases", NULL};
+static const char *const entry_keys[] = {"allocation", "devices",      "since",
+					 "bootId",     "sinceBootMs",  "reported",
+					 "pods",       ADMISSION_KEYS, NULL};
+static const char *const top_keys[] = {"version", "releases", "users", "usersBootId", NULL};
 static const char *const device_keys[] = {"atom", "class", "uuid", "visibleDevice", NULL};
 
 void release_entry_deinit(struct release_entry *entry)
@@ -12,6 +13,7 @@ void release_entry_deinit(struct release_entry *entry)
 	if (!entry)
 		return;
 	vec_deinit(&entry->devices);
+	vec_deinit(&entry->pods);
 	json_decref(entry->extra);
 }
 
@@ -22,6 +24,7 @@ void releases_deinit(struct releases *releases)
 	for (size_t i = 0; i < releases->entries.count; i++)
 		release_entry_deinit(&releases->entries.items[i]);
 	vec_deinit(&releases->entries);
+	vec_deinit(&releases->users);
 	json_decref(releases->extra);
 	releases->extra = NULL;
 }
@@ -36,10 +39,16 @@ void releases_copy(const struct releases *from, struct releases *ret_to)
 
 		*entry = *source;
 		memset(&entry->devices, 0, sizeof entry->devices);
+		memset(&entry->pods, 0, sizeof entry->pods);
 		for (size_t j = 0; j < source->devices.count; j++)
 			*vec_push(&entry->devices) = source->devices.items[j];
+		for (size_t j = 0; j < source->pods.count; j++)
+			*vec_push(&entry->pods) = source->pods.items[j];
 		json_incref(entry->extra);
 	}
+	vec_each (&from->users, const struct release_user *user)
+		*vec_push(&to.users) = *user;
+	str_copy(to.users_boot_id, sizeof to.users_boot_id, from->users_boot_id);
 	*ret_to = to;
 }
 
@@ -73,6 +82,7 @@ void releases_add(struct releases *releases, const struct hold *hold, struct wal
 		return;
 	releases_remove(releases, hold->allocation);
 	entry = add_entry(releases, hold->allocation, wall, now, boot_id);
+	entry->share = hold->share;
 	for (size_t i = 0; i < hold->devices.count; i++) {
 		struct release_device *device = vec_push(&entry->devices);
 
@@ -101,6 +111,50 @@ bool releases_add_withdrawn(struct releases *releases, const struct spec *spec,
 	return added;
 }
 
+static bool waits_for(const struct spec *spec, const char *allocation)
+{
+	for (size_t i = 0; i < spec->withdrawn.count; i++)
+		if (str_equal(spec->withdrawn.items[i].allocation, allocation))
+			return true;
+	return false;
+}
+
+bool releases_say_again(struct releases *releases, const struct spec *before,
+			const struct spec *next)
+{
+	bool any = false;
+
+	vec_each (&releases->entries, struct release_entry * entry) {
+		if (!entry->reported || !waits_for(next, entry->allocation) ||
+		    waits_for(before, entry->allocation))
+			continue;
+		entry->reported = false;
+		any = true;
+	}
+	return any;
+}
+
+bool releases_adopt(struct releases *releases, struct releases_room *room, const char *allocation,
+		    const struct release_device *device, struct wall wall, struct mono now,
+		    const char *boot_id)
+{
+	struct release_entry *entry = releases_find(releases, allocation);
+	struct hold alone = {0};
+	bool fits;
+
+	if (entry && entry->reported)
+		return false;
+	*vec_push(&alone.devices) = (struct hold_device){.atom = device->atom};
+	fits = releases_room_take(room, &alone, entry != NULL);
+	vec_deinit(&alone.devices);
+	if (!fits)
+		return false;
+	if (!entry)
+		entry = add_entry(releases, allocation, wall, now, boot_id);
+	*vec_push(&entry->devices) = *device;
+	return true;
+}
+
 void releases_remove(struct releases *releases, const char *allocation)
 {
 	for (size_t i = 0; i < releases->entries.count; i++) {
@@ -110,6 +164,108 @@ void releases_remove(struct releases *releases, const char *allocation)
 		vec_remove(&releases->entries, i);
 		return;
 	}
+}
+
+/* --- who had a device --- */
+
+static bool has_pod(const struct release_pods *pods, const char *uid)
+{
+	vec_each (pods, const struct release_pod *pod)
+		if (str_equal(pod->uid, uid))
+			return true;
+	return false;
+}
+
+bool release_pods_add(struct release_pods *pods, const char *uid)
+{
+	if (has_pod(pods, uid))
+		return false;
+	if (pods->count == RELEASE_MAX_PODS)
+		vec_remove(pods, 0);
+	str_copy(vec_push(pods)->uid, PODPROCESS_UID_SIZE, uid);
+	return true;
+}
+
+static bool has_pods(const struct release_entry *entry, const struct release_pods *pods)
+{
+	vec_each (pods, const struct release_pod *pod)
+		if (!has_pod(&entry->pods, pod->uid))
+			return false;
+	return true;
+}
+
+bool releases_lack_pods(const struct releases *releases, const char *allocation,
+			const struct release_pods *pods)
+{
+	const struct release_entry *entry = releases_find(releases, allocation);
+
+	return entry && !entry->reported && !has_pods(entry, pods);
+}
+
+bool releases_add_pods(struct releases *releases, struct releases_room *room,
+		       const char *allocation, const struct release_pods *pods)
+{
+	struct release_entry *entry = releases_find(releases, allocation);
+	size_t bytes = (pods->count + 1) * RELEASE_POD_BYTES; /* their list, too */
+	bool added = false;
+
+	if (!releases_lack_pods(releases, allocation, pods))
+		return false;
+	/* Half of the record is for more releases, whatever is known of these. */
+	if (room->bytes < RELEASES_MAX_FILE / 2 + bytes)
+		return false;
+	room->bytes -= bytes;
+	vec_each (pods, const struct release_pod *pod)
+		added |= release_pods_add(&entry->pods, pod->uid);
+	return added;
+}
+
+/* Are the record's those, of that boot? The times of another boot's rows are no times of this one. */
+static bool same_users(const struct releases *releases, const struct release_users *users,
+		       size_t count, const char *boot_id)
+{
+	const struct release_users *before = &releases->users;
+
+	if (before->count != count || (count > 0 && !str_equal(releases->users_boot_id, boot_id)))
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (!str_equal(before->items[i].allocation, users->items[i].allocation) ||
+		    !unlisted_same_row(&before->items[i].pod, &users->items[i].pod))
+			return false;
+	return true;
+}
+
+/* Rows that the record has room for beside the pending releases; half of it stays theirs. */
+static size_t room_for_users(const struct releases *releases)
+{
+	struct releases others = *releases;
+	size_t room;
+
+	others.users = (struct release_users){0};
+	room = releases_room(&others).bytes;
+	return room > RELEASES_MAX_FILE / 2 ? (room - RELEASES_MAX_FILE / 2) / RELEASES_USER_BYTES
+					    : 0;
+}
+
+bool releases_set_users(struct releases *releases, const struct release_users *users,
+			const char *boot_id)
+{
+	size_t count = users->count, room;
+
+	if (same_users(releases, users, count, boot_id))
+		return false;
+	room = room_for_users(releases);
+	if (count > RELEASES_MAX_USERS)
+		count = RELEASES_MAX_USERS;
+	if (count > room)
+		count = room;
+	if (same_users(releases, users, count, boot_id))
+		return false;
+	vec_deinit(&releases->users);
+	for (size_t i = 0; i < count; i++)
+		*vec_push(&releases->users) = users->items[i];
+	str_copy(releases->users_boot_id, sizeof releases->users_boot_id, boot_id);
+	return true;
 }
 
 /* --- writing --- */
@@ -133,9 +289,30 @@ static json_t *format_entry(const struct release_entry *entry)
 			   "devices", devices, "since", (json_int_t)entry->since, "bootId",
 			   entry->boot_id, "sinceBootMs", (json_int_t)entry->since_boot_ms,
 			   "reported", entry->reported);
+	admission_set(object, &entry->share);
+	if (entry->pods.count > 0) {
+		json_object_set_new(object, "pods", json_array());
+		vec_each (&entry->pods, const struct release_pod *pod)
+			json_array_append_new(json_object_get(object, "pods"),
+					      json_string(pod->uid));
+	}
 	if (entry->extra)
 		json_object_update_missing(object, entry->extra);
 	return object;
+}
+
+static void format_users(const struct releases *releases, json_t *tree)
+{
+	json_t *users = json_array();
+
+	vec_each (&releases->users, const struct release_user *user) {
+		json_t *row = json_pack("{s:s}", "allocation", user->allocation);
+
+		unlisted_set(row, &user->pod);
+		json_array_append_new(users, row);
+	}
+	json_object_set_new(tree, "users", users);
+	json_object_set_new(tree, "usersBootId", json_string(releases->users_boot_id));
 }
 
 void releases_format(const struct releases *releases, struct buf *out)
@@ -146,6 +323,8 @@ void releases_format(const struct releases *releases, struct buf *out)
 	for (size_t i = 0; i < releases->entries.count; i++)
 		json_array_append_new(json_object_get(tree, "releases"),
 				      format_entry(&releases->entries.items[i]));
+	if (releases->users.count > 0)
+		format_users(releases, tree);
 	if (releases->extra)
 		json_object_update_missing(tree, releases->extra);
 	tree_dump_pretty(out, tree);
@@ -183,19 +362,6 @@ bool releases_room_take(struct releases_room *room, const struct hold *hold, boo
 
 /* --- reading --- */
 
-/* The members that this bcd doesn't know, or NULL. */
-static json_t *unknown_members(json_t *object, const char *const *keys)
-{
-	json_t *extra = json_copy(object);
-
-	for (; *keys; keys++)
-		json_object_del(extra, *keys);
-	if (json_object_size(extra) > 0)
-		return extra;
-	json_decref(extra);
-	return NULL;
-}
-
 static bool parse_device(json_t *object, const char *where, struct release_device *device,
 			 struct error *error)
 {
@@ -218,6 +384,23 @@ static bool parse_device(json_t *object, const char *where, struct release_devic
 	return true;
 }
 
+static bool parse_pods(json_t *object, const char *where, struct release_entry *entry,
+		       struct error *error)
+{
+	json_t *pods = NULL;
+
+	if (!field_array(object, where, "pods", false, RELEASE_MAX_PODS, &pods, error))
+		return false;
+	for (size_t i = 0; i < json_array_size(pods); i++) {
+		const char *uid;
+
+		if (!tree_item_string(pods, i, "pods", where, PODPROCESS_UID_SIZE - 1, &uid, error))
+			return false;
+		release_pods_add(&entry->pods, uid);
+	}
+	return true;
+}
+
 static bool parse_entry(json_t *object, const char *where, const struct releases *before,
 			struct release_entry *entry, struct error *error)
 {
@@ -232,7 +415,9 @@ static bool parse_entry(json_t *object, const char *where, const struct releases
 			error) ||
 	    !field_number(object, where, "sinceBootMs", true, 0, INT64_MAX, &entry->since_boot_ms,
 			  error) ||
-	    !field_bool(object, where, "reported", true, &entry->reported, error))
+	    !field_bool(object, where, "reported", true, &entry->reported, error) ||
+	    !parse_pods(object, where, entry, error) ||
+	    !admission_parse(object, where, false, &entry->share, error))
 		return false;
 	if (!id_valid(entry->allocation, "alc"))
 		return error_field(error, where, "allocation '%s' is no id", entry->allocation);
@@ -248,21 +433,39 @@ static bool parse_entry(json_t *object, const char *where, const struct releases
 			return false;
 		*vec_push(&entry->devices) = device;
 	}
-	entry->extra = unknown_members(object, entry_keys);
+	entry->extra = field_others(object, entry_keys);
+	return true;
+}
+
+static bool parse_users(json_t *tree, struct releases *releases, struct error *error)
+{
+	json_t *users = NULL;
+
+	if (!field_array(tree, "", "users", false, RELEASES_MAX_USERS, &users, error) ||
+	    !field_text(tree, "", "usersBootId", users, releases->users_boot_id,
+			sizeof releases->users_boot_id, error))
+		return false;
+	for (size_t i = 0; i < json_array_size(users); i++) {
+		json_t *row = json_array_get(users, i);
+		struct release_user *user = vec_push(&releases->users);
+		char where[FIELD_WHERE_SIZE];
+
+		tree_path_item(where, "", "users", i);
+		if (!field_object(row, where, error) ||
+		    !field_text(row, where, "allocation", true, user->allocation,
+				sizeof user->allocation, error) ||
+		    !unlisted_parse(row, where, &user->pod, error))
+			return false;
+	}
 	return true;
 }
 
 static bool parse_tree(json_t *tree, struct releases *releases, struct error *error)
 {
-	int32_t version = 0;
 	json_t *array;
 
-	if (!field_object(tree, "", error) ||
-	    !field_int(tree, "", "version", true, 0, INT32_MAX, &version, error))
+	if (!field_object(tree, "", error) || !field_version(tree, RELEASES_VERSION, error))
 		return false;
-	if (version != RELEASES_VERSION)
-		return error_field(error, "version", "is %d; this bcd reads version %d",
-				   (int)version, RELEASES_VERSION);
 	if (!field_array(tree, "", "releases", true, RELEASES_MAX, &array, error))
 		return false;
 	for (size_t i = 0; i < json_array_size(array); i++) {
@@ -276,8 +479,8 @@ static bool parse_tree(json_t *tree, struct releases *releases, struct error *er
 		}
 		*vec_push(&releases->entries) = entry;
 	}
-	releases->extra = unknown_members(tree, top_keys);
-	return true;
+	releases->extra = field_others(tree, top_keys);
+	return parse_users(tree, releases, error);
 }
 
 bool releases_parse(const char *text, size_t length, struct releases *ret_releases,
@@ -324,17 +527,20 @@ struct mono release_asked(const struct release_entry *entry, const char *boot_id
 	return now;
 }
 
-static struct mono later(struct mono a, struct mono b)
+struct mono release_evidence_from(struct mono from, struct mono given, struct mono kubelet)
 {
-	return a.ms > b.ms ? a : b;
+	return mono_later(from, mono_later(mono_after(given, RELEASE_SETTLE_MS),
+					   mono_after(kubelet, RELEASE_KUBELET_SETTLE_MS)));
 }
 
-/* A listing counts when it was asked for after this. */
+bool release_counts(struct mono evidence_from, struct mono answered)
+{
+	return mono_until(evidence_from, answered) >= 0;
+}
+
 static struct mono evidence_from(const struct release_view *view)
 {
-	return later(view->withdrawn,
-		     later(mono_after(view->given, RELEASE_SETTLE_MS),
-			   mono_after(view->kubelet_since, RELEASE_KUBELET_SETTLE_MS)));
+	return release_evidence_from(view->withdrawn, view->given, view->kubelet_since);
 }
 
 static struct release_plan ask(const struct release_view *view, struct mono now, const char *why)
@@ -342,9 +548,9 @@ static struct release_plan ask(const struct release_view *view, struct mono now,
 	bool young = mono_until(view->asked, now) < RELEASE_YOUNG_MS;
 	struct mono again = evidence_from(view);
 
-	if (view->answer != RELEASE_ANSWER_NONE && mono_until(again, view->answered) >= 0)
-		again = later(again, mono_after(view->answered,
-						young ? RELEASE_ASK_MS : RELEASE_ASK_OLD_MS));
+	if (view->answer != RELEASE_ANSWER_NONE && release_counts(again, view->answered))
+		again = mono_later(again, mono_after(view->answered,
+						     young ? RELEASE_ASK_MS : RELEASE_ASK_OLD_MS));
 	return (struct release_plan){.step = RELEASE_ASK, .again = again, .why = why};
 }
 
@@ -359,19 +565,25 @@ static struct release_plan judge(const struct release_view *view, struct mono no
 	if (!view->worker)
 		return (struct release_plan){.step = RELEASE_REPORT, .why = "never a worker"};
 	if (view->answer != RELEASE_ANSWER_NONE &&
-	    mono_until(evidence_from(view), view->answered) < 0)
+	    !release_counts(evidence_from(view), view->answered))
 		return ask(view, now, "waits for the kubelet to settle");
 	switch (view->answer) {
 	case RELEASE_ANSWER_NONE:
 		return ask(view, now, "the kubelet is to be asked");
 	case RELEASE_ANSWER_FAILED:
 		return ask(view, now, "the kubelet doesn't answer");
+	case RELEASE_ANSWER_UNREAD:
+		return ask(view, now, RELEASE_RECORD_TROUBLE);
 	case RELEASE_ANSWER_HELD:
 		return ask(view, now, "pods hold devices");
 	case RELEASE_ANSWER_UNSEEN:
 		return ask(view, now, "the pods' processes can't be looked at");
 	case RELEASE_ANSWER_OPEN:
 		return ask(view, now, "a pod's process has a device open");
+	case RELEASE_ANSWER_ALIVE:
+		return ask(view, now, "a pod that had a device still has processes");
+	case RELEASE_ANSWER_UNSURE:
+		return ask(view, now, "a pod that had a device may run yet");
 	case RELEASE_ANSWER_FREE:
 		return (struct release_plan){.step = RELEASE_REPORT, .why = "no pod holds it"};
 	}

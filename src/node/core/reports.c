@@ -204,15 +204,11 @@ static bool parse_report(json_t *object, const char *where, const struct reports
 
 static bool parse_tree(json_t *tree, struct reports *reports, struct error *error)
 {
-	int32_t version = 0;
 	json_t *array;
 
-	if (!field_object(tree, "", error) || !tree_check_keys(tree, "", top_keys, error) ||
-	    !field_int(tree, "", "version", true, 0, INT32_MAX, &version, error))
+	if (!field_object(tree, "", error) || !field_version(tree, REPORTS_VERSION, error) ||
+	    !tree_check_keys(tree, "", top_keys, error))
 		return false;
-	if (version != REPORTS_VERSION)
-		return error_field(error, "version", "is %d; this bcd reads version %d",
-				   (int)version, REPORTS_VERSION);
 	if (!field_number(tree, "", "sequence", true, 0, INT64_MAX, &reports->sequence, error) ||
 	    !field_array(tree, "", "reports", true, REPORTS_MAX, &array, error))
 		return false;

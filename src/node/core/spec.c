@@ -1,14 +1,15 @@
 #include "node/core/spec.h"
 
 #include "node/core/offer.h"
+#include "proto/hugepages.h"
 
 #include <stdio.h>
 
 static const char *const top_keys[] = {"version", "lineage",     "generation",
 				       "gpuApi",  "assignments", NULL};
-static const char *const assignment_keys[] = {"allocation", "reservation", "binding", "devices",
-					      "vcpus",      "memoryBytes", "problem", "failed",
-					      "endMs",      NULL};
+static const char *const assignment_keys[] = {"allocation", "reservation",  "binding",
+					      "devices",    "problem",      "failed",
+					      "endMs",      ADMISSION_KEYS, NULL};
 static const char *const device_keys[] = {"atom", "visibleDevice", NULL};
 
 void spec_deinit(struct spec *spec)
@@ -75,6 +76,15 @@ static void take_device(const Bettercompute__V1__AssignedDevice *message,
 	*vec_push(&assignment->devices) = device;
 }
 
+static void take_share(const Bettercompute__V1__Limits *message, struct admission_share *share)
+{
+	if (!message)
+		return;
+	share->vcpus = message->vcpus > 0 ? message->vcpus : 0;
+	share->memory_bytes = message->memory_bytes > 0 ? message->memory_bytes : 0;
+	share->hugepages = hugepages_unpack(message->huge_pages, message->n_huge_pages);
+}
+
 static bool take_assignment(const Bettercompute__V1__Assignment *message, struct spec *spec,
 			    struct error *error)
 {
@@ -97,11 +107,8 @@ static bool take_assignment(const Bettercompute__V1__Assignment *message, struct
 	else
 		snprintf(assignment->problem, sizeof assignment->problem,
 			 "binding %d is not known to this bcd", (int)message->binding);
-	if (message->limits) {
-		assignment->vcpus = message->limits->vcpus > 0 ? message->limits->vcpus : 0;
-		assignment->memory_bytes =
-			message->limits->memory_bytes > 0 ? message->limits->memory_bytes : 0;
-	}
+	/* An older control plane tells only what was asked for. */
+	take_share(message->booked ? message->booked : message->limits, &assignment->share);
 	assignment->end_ms = message->end_ms > 0 ? message->end_ms : 0;
 	for (size_t i = 0; i < message->n_devices && i < HOLDS_MAX_DEVICES; i++)
 		take_device(message->devices[i], assignment);
@@ -180,13 +187,12 @@ static json_t *format_assignment(const struct spec_assignment *assignment)
 				      json_pack("{s:s, s:s}", "atom", atom, "visibleDevice",
 						assignment->devices.items[i].visible));
 	}
-	object =
-		json_pack("{s:s, s:s, s:s, s:o, s:i, s:I, s:I, s:s}", "allocation",
-			  assignment->allocation, "reservation", assignment->reservation, "binding",
-			  assignment->binding, "devices", devices, "vcpus", (int)assignment->vcpus,
-			  "memoryBytes", (json_int_t)assignment->memory_bytes, "endMs",
-			  (json_int_t)assignment->end_ms, "failed", assignment->failed);
+	object = json_pack("{s:s, s:s, s:s, s:o, s:I, s:s}", "allocation", assignment->allocation,
+			   "reservation", assignment->reservation, "binding", assignment->binding,
+			   "devices", devices, "endMs", (json_int_t)assignment->end_ms, "failed",
+			   assignment->failed);
 	tree_set(object, "problem", tree_string(assignment->problem)); /* may have been cut */
+	admission_set(object, &assignment->share);
 	return object;
 }
 
@@ -234,9 +240,7 @@ static bool parse_assignment(json_t *object, const char *where, const struct spe
 			sizeof assignment->problem, error) ||
 	    !field_text(object, where, "failed", true, assignment->failed,
 			sizeof assignment->failed, error) ||
-	    !field_int(object, where, "vcpus", true, 0, INT32_MAX, &assignment->vcpus, error) ||
-	    !field_number(object, where, "memoryBytes", true, 0, INT64_MAX,
-			  &assignment->memory_bytes, error) ||
+	    !admission_parse(object, where, true, &assignment->share, error) ||
 	    !field_number(object, where, "endMs", false, 0, INT64_MAX, &assignment->end_ms,
 			  error) ||
 	    !field_array(object, where, "devices", true, HOLDS_MAX_DEVICES, &devices, error))
@@ -259,15 +263,11 @@ static bool parse_assignment(json_t *object, const char *where, const struct spe
 
 static bool parse_tree(json_t *tree, struct spec *spec, struct error *error)
 {
-	int32_t version = 0;
 	json_t *array;
 
-	if (!field_object(tree, "", error) || !tree_check_keys(tree, "", top_keys, error) ||
-	    !field_int(tree, "", "version", true, 0, INT32_MAX, &version, error))
+	if (!field_object(tree, "", error) || !field_version(tree, SPEC_VERSION, error) ||
+	    !tree_check_keys(tree, "", top_keys, error))
 		return false;
-	if (version != SPEC_VERSION)
-		return error_field(error, "version", "is %d; this bcd reads version %d",
-				   (int)version, SPEC_VERSION);
 	if (!field_text(tree, "", "lineage", true, spec->lineage, sizeof spec->lineage, error) ||
 	    !field_number(tree, "", "generation", true, 1, INT64_MAX, &spec->generation, error) ||
 	    !field_text(tree, "", "gpuApi", true, spec->gpu_api, sizeof spec->gpu_api, error) ||

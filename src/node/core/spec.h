@@ -34,9 +34,8 @@ struct spec_assignment {
 	char problem[SPEC_PROBLEM_SIZE]; /* why it can't be carried out; "" when it can */
 	char failed[SPEC_REASON_SIZE];   /* reason already reported for this generation; "" none */
 	VEC(struct spec_device) devices; /* sorted by atom */
-	int32_t vcpus;
-	int64_t memory_bytes;
-	int64_t end_ms; /* wall clock, to be shown: a Spec ends it; 0 unknown */
+	struct admission_share share;    /* what is booked of the host for it */
+	int64_t end_ms;                  /* wall clock, to be shown: a Spec ends it; 0 unknown */
 };
 
 /* An allocation whose release the control plane waits for. */

@@ -19,6 +19,7 @@
 #define UPLINK_HEARTBEAT_MS   10000
 #define UPLINK_KEEPALIVE_MS   20000
 #define UPLINK_WELCOME_MS     15000 /* from connecting to Welcome */
+#define UPLINK_STEADY_MS      10000 /* a stream that stays so long ends what failed before */
 #define UPLINK_MAX_MESSAGE    ((size_t)4 << 20)
 
 #define UPLINK_CAPABILITY_BINDING "kubernetes-binding"
@@ -31,6 +32,7 @@ struct uplink_hello {
 	const char *boot_id, *hostname;
 	const struct spec *spec; /* NULL: none is stored */
 	int64_t last_sequence;
+	bool unready;      /* what this node has stored isn't known yet: no stream is opened */
 	int64_t opened_ms; /* by the boot's clock; later streams have more */
 	/* A host without GPUs announces no capability (GW-1), nor does one whose kubelet isn't ours
 	 * to serve: what it were given would reach no pod. One that holds some has them, though it

@@ -413,13 +413,19 @@ static void read_messages(struct call *call, const uint8_t *data, size_t length)
 	}
 }
 
+/* One message that the call may have by itself is none too many. */
+static size_t buffered_max(const struct call *call)
+{
+	return call->reader.max > SESSION_MAX_BUFFERED ? call->reader.max : SESSION_MAX_BUFFERED;
+}
+
 void call_receive(struct call *call, const uint8_t *data, size_t length)
 {
 	read_messages(call, data, length);
 	if (!call->session)
 		return;
 	count_input(call);
-	if (call->session->buffered > SESSION_MAX_BUFFERED)
+	if (call->session->buffered > buffered_max(call))
 		call_fail(call, RPC_RESOURCE_EXHAUSTED,
 			  "the connection's unfinished messages are too large");
 }

@@ -105,18 +105,10 @@ static int64_t order(const struct call *call)
 
 struct call *session_find(const struct session *session, int32_t stream)
 {
-	size_t low = 0, high = session->calls.count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		struct call *call = session->calls.items[middle];
-		if (order(call) == stream)
-			return call;
-		if (order(call) < stream)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	struct call *const *calls = session->calls.items;
+	size_t i = vec_lower(session->calls.count, at, order(calls[at]) < stream);
+
+	return i < session->calls.count && order(calls[i]) == stream ? calls[i] : NULL;
 }
 
 void session_forget(struct session *session, struct call *call)
@@ -243,8 +235,7 @@ static struct mono keepalive_due(const struct session *session)
 		return NEVER;
 	if (!session->ping_out)
 		return mono_after(session->heard, session->keepalive_ms);
-	struct mono since =
-		session->heard.ms > session->pinged.ms ? session->heard : session->pinged;
+	struct mono since = mono_later(session->heard, session->pinged);
 	return mono_after(since, SESSION_PING_ANSWER_MS);
 }
 

@@ -23,9 +23,10 @@
 struct session;
 struct call;
 
-#define SESSION_MAX_HEADERS   ((size_t)16 << 10) /* names + values + 32 each, a block */
-#define SESSION_MAX_STREAMS   128                /* of a peer, at once */
-#define SESSION_MAX_BUFFERED  ((size_t)16 << 20) /* bytes of messages that aren't whole yet */
+#define SESSION_MAX_HEADERS ((size_t)16 << 10) /* names + values + 32 each, a block */
+#define SESSION_MAX_STREAMS 128                /* of a peer, at once */
+/* Bytes of messages that aren't whole yet; one message that its call allows may be longer. */
+#define SESSION_MAX_BUFFERED  ((size_t)16 << 20)
 #define SESSION_STREAM_WINDOW (256 << 10)
 #define SESSION_WINDOW        (1 << 20) /* of the connection */
 /* Of a server: above HIGH unsent bytes of a call its window stays shut, until LOW. */

@@ -4,6 +4,9 @@ run=$(realpath -m "${RUN:-/run/better-compute-cluster}")
 cache=${XDG_CACHE_HOME:-${HOME:?}/.cache}/better-compute/cluster
 default_kubernetes=v1.37.2
 cgroup=better-compute-cluster # the kubelet's cgroups hang below it, apart from a real kubelet's
+# The node's own folders: mounted over those of the machine, in the cluster's mount namespace only.
+node_folders="/var/lib/kubelet /var/lib/bcd /run/bcd /etc/cdi /run/cdi /run/containerd /run/netns /var/log /var/lib/cni
+  /etc/kubernetes /etc/containerd /etc/nvidia-container-runtime /usr/local/nvidia"
 PATH=$PATH:/usr/sbin:/sbin    # runc and ip are there on Debian
 
 die() { echo "error: $1" >&2; [ -z "${2:-}" ] || echo "  $2" >&2; exit 1; }
@@ -40,15 +43,19 @@ pid_of() { # NAME : its process id, if it lives
   [ -n "$started" ] && [ "$(start_time "$pid")" = "$started" ] && echo "$pid"
 }
 record() { echo "$2 $(start_time "$2")" > "$run/pids/$1"; } # NAME PID
+eventually() { # SECONDS COMMAND… : until it succeeds
+  local until=$((SECONDS + $1))
+  until "${@:2}"; do
+    [ $SECONDS -lt $until ] || return 1
+    sleep 0.05
+  done
+}
+is_gone() { ! pid_of "$1" >/dev/null; } # NAME
 stop() { # NAME [SIGNAL] : TERM by default, KILL after 5 s
-  local pid i
+  local pid
   pid=$(pid_of "$1") || return 0
   kill "-${2:-TERM}" "$pid" 2>/dev/null || return 0
-  for ((i = 0; i < 250; i++)); do
-    pid_of "$1" >/dev/null || return 0
-    sleep 0.02
-  done
-  kill -KILL "$pid" 2>/dev/null || true
+  eventually 5 is_gone "$1" || { kill -KILL "$pid" 2>/dev/null && eventually 30 is_gone "$1" || true; }
 }
 launch() { # NAME : runs the command line kept in $run/cmd/NAME; call it inside the namespaces
   setsid bash -c "exec $(cat "$run/cmd/$1")" </dev/null >>"$run/log/$1.log" 2>&1 &

@@ -42,14 +42,10 @@ func StartServe() Step {
 	}}
 }
 
-// Reconnects is within what bcd is connected again once the control plane answers: its longest pause between two tries, and the
-// deadline of a try.
-const Reconnects = 60*time.Second + 15*time.Second
-
 // NodeIsBack waits for bcd to be connected to the control plane.
 func NodeIsBack() Step {
 	return Step{"the node is connected", func(w *World) error {
-		return Eventually(Reconnects, func() error {
+		return Eventually(Soon, func() error {
 			n, err := w.P.Node()
 			if err == nil && !n.Connected {
 				err = fmt.Errorf("the node is %s and not connected", n.State)
@@ -113,22 +109,14 @@ func (w *World) before() (err error) {
 // RegistersAgain expects exactly one new Register within a second of the last event, with a socket name never used before.
 func RegistersAgain(resource string) Step {
 	return Step{resource + " is registered again within 1 s, under a new socket name", func(w *World) error {
-		var at time.Time
-		err := Eventually(5*time.Second, func() error {
-			times, err := w.K.Registrations(resource)
-			if err != nil {
-				return err
-			}
-			if len(times) <= w.registered[resource] {
-				return errors.New("no Register call yet")
-			}
-			at = times[w.registered[resource]]
-			return nil
-		})
+		if err := registersAnew(w.K, resource, w.registered[resource]); err != nil {
+			return err
+		}
+		times, err := w.K.Registrations(resource)
 		if err != nil {
 			return err
 		}
-		took := at.Sub(w.event)
+		took := times[w.registered[resource]].Sub(w.event)
 		fmt.Printf("     %s registered %d ms after the event\n", resource, took.Milliseconds())
 		if took > time.Second {
 			return fmt.Errorf("registered after %v", took)
@@ -181,11 +169,12 @@ func SecondWaits() Step {
 	}}
 }
 
-// SecondTakesOver makes the second the only one, after the first was killed.
-func SecondTakesOver() Step {
+// SecondTakesOver makes the second the only one, after the first was killed, and waits until it has registered: what the node publishes may
+// still be what the first one offered.
+func SecondTakesOver(resource string) Step {
 	return Step{"the second bcd takes over", func(w *World) error {
 		w.P.node, w.second = w.second, nil
-		return nil
+		return registersAnew(w.K, resource, w.registered[resource])
 	}}
 }
 
@@ -219,7 +208,7 @@ func Strangers(class string, n int) Step {
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), Soon)
 			stream, err := client.ListAndWatch(ctx, &pluginapi.Empty{})
 			if err == nil {
 				_, err = stream.Recv()
@@ -256,7 +245,7 @@ func (w *World) refused(class string, ids, words []string) error {
 		return err
 	}
 	defer done()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), Soon)
 	defer cancel()
 	_, err = client.Allocate(ctx, &pluginapi.AllocateRequest{ContainerRequests: []*pluginapi.ContainerAllocateRequest{{DevicesIds: ids}}})
 	if err == nil {

@@ -63,7 +63,7 @@ func (r *Rig) book() error {
 		return err
 	}
 	r.Devices = make([]string, rigGPUs)
-	return Eventually(20*time.Second, func() error {
+	return Eventually(Soon, func() error {
 		for _, s := range slices.Backward(r.Relay.Sights()) {
 			if len(s.Health) != rigGPUs || s.At.Before(begin) {
 				continue
@@ -117,7 +117,7 @@ func (r *Rig) until(n int, at time.Time, health string, err error) (time.Duratio
 
 // Counted waits until the node publishes so many.
 func (r *Rig) Counted(capacity, allocatable int) error {
-	return Eventually(20*time.Second, func() error {
+	return Eventually(Soon, func() error {
 		n, err := r.K.Counts("bcd.dev/gpu")
 		return errors.Join(err, Expect("counts", n, Counts{Capacity: capacity, Allocatable: allocatable}))
 	})
@@ -195,7 +195,7 @@ func (r *Rig) xids() error {
 
 // degraded waits until the one reservation has that condition's reason, or for "" no such condition.
 func (r *Rig) degraded(reason string) error {
-	return Eventually(20*time.Second, func() error {
+	return Eventually(Soon, func() error {
 		var list struct{ Items []Reservation }
 		if err := r.P.Call("GET", "/v1/reservations", nil, &list); err != nil {
 			return err

@@ -4,6 +4,7 @@ package deviceplugin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -171,6 +172,16 @@ func Sockets(k Kubelet, prefix string) ([]string, error) {
 		}
 	}
 	return names, nil
+}
+
+// MadeSocket expects the kubelet's registration socket to be of after that moment.
+func MadeSocket(k Kubelet, started time.Time) error {
+	const tick = 20 * time.Millisecond // of the kernel's: a file's time may be so far behind the clock
+	since, err := KubeletSocketSince(k)
+	if err == nil && since.Before(started.Add(-tick)) {
+		err = errors.New("the kubelet has not made its socket yet")
+	}
+	return err
 }
 
 // KubeletSocketSince is when the kubelet's registration socket was made.

@@ -29,14 +29,14 @@ func (s *StandIn) Start() (err error) {
 	if s.process, err = startProcess(filepath.Join(s.Dir, "kubelet.log"), nil, s.Binary, "--root", s.Root(), "--cdi", s.CDI); err != nil {
 		return err
 	}
-	return Eventually(10*time.Second, func() error {
+	return Eventually(Soon, func() error {
 		if s.process.Ended() {
 			return fmt.Errorf("the stand-in ended: %s", tail(s.process.Log))
 		}
-		since, err := KubeletSocketSince(s)
-		if err == nil && since.Before(was) {
-			err = errors.New("it has not made its socket yet")
+		if err := MadeSocket(s, was); err != nil {
+			return err
 		}
+		_, err := s.node() // its own socket comes after the kubelet's
 		return err
 	})
 }

@@ -35,7 +35,7 @@ func (p *Product) Metrics() (string, error) {
 // Measured expects n devices at which the metrics name the pod and the reservation, in any state.
 func Measured(pod, reservation string, n int) Step {
 	return Step{fmt.Sprintf("metrics name pod %s at %d devices", pod, n), func(w *World) error {
-		return Eventually(10*time.Second, func() error {
+		return Eventually(Soon, func() error {
 			text, err := w.P.Metrics()
 			if err != nil {
 				return err

@@ -27,6 +27,21 @@ func NothingChanges(during time.Duration) Step {
 	}}
 }
 
+// Away is how long the control plane is away in the case of that name, if the product says nothing else: minutes, and longer than any
+// period of bcd's or the kubelet's after which something is given up.
+const Away = 130 * time.Second
+
+// NothingChangesWhileAway is the same for as long as the control plane is away.
+func NothingChangesWhileAway() Step {
+	return Step{"nothing changes on the node without a control plane", func(w *World) error {
+		during := w.P.Away
+		if during == 0 {
+			during = Away
+		}
+		return NothingChanges(during).Do(w)
+	}}
+}
+
 func difference(was, now []string) error {
 	var errs []error
 	for _, line := range was {
@@ -44,7 +59,7 @@ func difference(was, now []string) error {
 
 // picture is all that can be seen of the product's doing on the node, a line for each fact. A look that fails is tried again.
 func (w *World) picture() (lines []string, err error) {
-	err = Eventually(10*time.Second, func() error {
+	err = Eventually(Soon, func() error {
 		lines = nil
 		return errors.Join(w.seeResources(&lines), w.seeDevices(&lines), w.seeFiles(&lines), w.seePods(&lines))
 	})

@@ -2,6 +2,8 @@ package deviceplugin
 
 import (
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -31,10 +34,20 @@ type Product struct {
 	// GPUs are the lines of bcd's [gpu]; "" for the simulated ones of SimFile. Env is what bcd's environment has beside this program's.
 	GPUs string
 	Env  []string
+	// Away is how long the control plane is away in the case of that name; 0 for Away.
+	Away time.Duration
+	// Host is the address that the control plane listens on, with TLS: the certificate and key of TLS, and whom clients trust for it. ""
+	// for a loopback address and plain HTTP.
+	Host string
+	TLS  struct{ Cert, Key, CA string }
+	// PodLogs are those of a bcd in a pod; nil: it is a child of this program.
+	PodLogs func() string
 
+	client          *http.Client
 	listen, gateway string
 	key, tenant     string
 	Pool            string
+	pools           int
 	serve, node     *Process
 }
 
@@ -65,8 +78,11 @@ func startProcess(log string, env []string, args ...string) (*Process, error) {
 // PID of the child.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Ended tells whether it is over.
+// Ended tells whether it is over, or was never started.
 func (p *Process) Ended() bool {
+	if p == nil {
+		return true
+	}
 	select {
 	case <-p.done:
 		return true
@@ -75,7 +91,7 @@ func (p *Process) Ended() bool {
 	}
 }
 
-// End sends a signal and waits; a child that takes over 10 s is killed, which is an error.
+// End sends a signal and waits; a child that takes over 30 s is killed, which is an error.
 func (p *Process) End(signal syscall.Signal) error {
 	if p == nil || p.Ended() {
 		return nil
@@ -84,10 +100,10 @@ func (p *Process) End(signal syscall.Signal) error {
 	select {
 	case <-p.done:
 		return nil
-	case <-time.After(10 * time.Second):
+	case <-time.After(30 * time.Second): // serve drains for up to 13 s
 		p.cmd.Process.Kill()
 		<-p.done
-		return fmt.Errorf("%s did not end within 10 s of %v", filepath.Base(p.cmd.Path), signal)
+		return fmt.Errorf("%s did not end within 30 s of %v", filepath.Base(p.cmd.Path), signal)
 	}
 }
 
@@ -143,7 +159,7 @@ func (p *Product) Call(method, path string, in, out any) error {
 		}
 		body = bytes.NewReader(b)
 	}
-	req, err := http.NewRequest(method, "http://"+p.listen+path, body)
+	req, err := http.NewRequest(method, p.URL()+path, body)
 	if err != nil {
 		return err
 	}
@@ -151,8 +167,7 @@ func (p *Product) Call(method, path string, in, out any) error {
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	client := http.Client{Timeout: 10 * time.Second}
-	resp, err := client.Do(req)
+	resp, err := p.client.Do(req)
 	if err != nil {
 		return err
 	}
@@ -190,11 +205,23 @@ func command(path string, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// ownAddress is one that stays this run's own while nobody listens on it: a loopback address that no other program thinks of, and
-// a port below those that the kernel gives to whoever asks for any.
-func ownAddress() (address string, err error) {
+// URL is where the HTTP API is, Gateway where nodes connect.
+func (p *Product) URL() string {
+	if p.Host != "" {
+		return "https://" + p.listen
+	}
+	return "http://" + p.listen
+}
+func (p *Product) Gateway() string { return p.gateway }
+
+// ownAddress is one that stays this run's own while nobody listens on it: the host or a loopback address that no other program thinks
+// of, and a port below those that the kernel gives to whoever asks for any.
+func ownAddress(host string) (address string, err error) {
 	for range 20 {
-		address = fmt.Sprintf("127.%d.%d.%d:%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254), 10000+rand.IntN(20000))
+		if host == "" {
+			host = fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
+		}
+		address = fmt.Sprintf("%s:%d", host, 10000+rand.IntN(20000))
 		var l net.Listener
 		if l, err = net.Listen("tcp", address); err == nil {
 			return address, l.Close()
@@ -203,18 +230,24 @@ func ownAddress() (address string, err error) {
 	return "", err
 }
 
-func (p *Product) home() string   { return filepath.Join(p.Dir, "serve") }
-func (p *Product) config() string { return filepath.Join(p.Dir, "config.toml") }
+func (p *Product) home() string { return filepath.Join(p.Dir, "serve") }
+
+// PKIFolder is where serve has the control plane's keys.
+func (p *Product) PKIFolder() string { return filepath.Join(p.home(), "pki") }
+func (p *Product) config() string    { return filepath.Join(p.Dir, "config.toml") }
 
 // SimFile describes the simulated GPUs; bcd watches it.
 func (p *Product) SimFile() string { return filepath.Join(p.Dir, "gpus.toml") }
 
-// Setup makes a control plane with a tenant and a pool, joins this machine's bcd and starts it.
-func (p *Product) Setup() (err error) {
-	if p.listen, err = ownAddress(); err != nil {
+// SetupServe makes a control plane and starts it.
+func (p *Product) SetupServe() (err error) {
+	if p.listen, err = ownAddress(p.Host); err != nil {
 		return err
 	}
-	if p.gateway, err = ownAddress(); err != nil {
+	if p.gateway, err = ownAddress(p.Host); err != nil {
+		return err
+	}
+	if p.client, err = p.newClient(); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(p.Dir, 0o700); err != nil {
@@ -227,10 +260,19 @@ func (p *Product) Setup() (err error) {
 	if p.key = regexp.MustCompile(`bck_[A-Za-z0-9_-]+`).FindString(out); p.key == "" {
 		return fmt.Errorf("serve --init printed no key: %s", out)
 	}
-	if err := p.StartServe(); err != nil {
+	return p.StartServe()
+}
+
+// Setup makes a control plane with a tenant and a pool, joins this machine's bcd and starts it.
+func (p *Product) Setup() error {
+	if err := p.SetupServe(); err != nil {
 		return err
 	}
-	if err := p.makePool(); err != nil {
+	tenant, err := p.MakeTenant()
+	if err != nil {
+		return err
+	}
+	if err := p.MakePool(tenant, "custom", map[string]any{}); err != nil {
 		return err
 	}
 	if err := p.Simulate(Whole); err != nil {
@@ -242,7 +284,7 @@ func (p *Product) Setup() (err error) {
 	if err := p.StartNode(); err != nil {
 		return err
 	}
-	return Eventually(30*time.Second, func() error {
+	return Eventually(Soon, func() error {
 		n, err := p.Node()
 		if err == nil && n.State != "ready" {
 			err = fmt.Errorf("the node is %s", n.State)
@@ -251,32 +293,68 @@ func (p *Product) Setup() (err error) {
 	})
 }
 
-func (p *Product) makePool() error {
+func (p *Product) newClient() (*http.Client, error) {
+	transport := &http.Transport{}
+	if p.Host != "" {
+		ca, err := os.ReadFile(p.TLS.CA)
+		if err != nil {
+			return nil, err
+		}
+		pool := x509.NewCertPool()
+		pool.AppendCertsFromPEM(ca)
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool}
+	}
+	return &http.Client{Timeout: 30 * time.Second, Transport: transport}, nil
+}
+
+// Key is the operator's, Tenant whose Pool is.
+func (p *Product) Key() string    { return p.key }
+func (p *Product) Tenant() string { return p.tenant }
+
+// MakeTenant makes one and gives its id.
+func (p *Product) MakeTenant() (string, error) {
 	var made struct{ ID string }
-	if err := p.Call("POST", "/v1/tenants", map[string]any{"name": "test"}, &made); err != nil {
+	err := p.Call("POST", "/v1/tenants", map[string]any{"name": "test"}, &made)
+	return made.ID, err
+}
+
+// MakePool makes a tenant's site of this kind and a pool there, which is from now on Pool.
+func (p *Product) MakePool(tenant, kind string, policy map[string]any) error {
+	var made struct{ ID string }
+	p.tenant = tenant
+	p.pools++
+	if err := p.Call("POST", "/v1/sites", map[string]any{"tenantId": p.tenant, "name": fmt.Sprint("site", p.pools), "kind": kind}, &made); err != nil {
 		return err
 	}
-	p.tenant = made.ID
-	if err := p.Call("POST", "/v1/sites", map[string]any{"tenantId": p.tenant, "name": "here", "kind": "custom"}, &made); err != nil {
-		return err
-	}
-	err := p.Call("POST", "/v1/pools", map[string]any{"tenantId": p.tenant, "siteId": made.ID, "name": "h100",
-		"class": "metal-host", "gpuModel": "H100", "policy": map[string]any{}}, &made)
+	err := p.Call("POST", "/v1/pools", map[string]any{"tenantId": p.tenant, "siteId": made.ID, "name": fmt.Sprint("h100-", p.pools),
+		"class": "metal-host", "gpuModel": "H100", "policy": policy}, &made)
 	p.Pool = made.ID
 	return err
 }
 
-func (p *Product) join() error {
-	var pki struct {
-		CAPins, EncryptionPins, SigningPins string
-		EncryptionJwk                       json.RawMessage
-	}
+// Pins are what a node must know of the control plane.
+type Pins struct {
+	CAPins, EncryptionPins, SigningPins string
+	EncryptionJwk                       json.RawMessage
+}
+
+// PKI is what `pki show` tells.
+func (p *Product) PKI() (*Pins, error) {
 	out, err := p.CLI("pki", "show", "--home", p.home(), "-o", "json")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := json.Unmarshal([]byte(out), &pki); err != nil {
-		return fmt.Errorf("pki show: %w in %s", err, out)
+	var pins Pins
+	if err := json.Unmarshal([]byte(out), &pins); err != nil {
+		return nil, fmt.Errorf("pki show: %w in %s", err, out)
+	}
+	return &pins, nil
+}
+
+func (p *Product) join() error {
+	pki, err := p.PKI()
+	if err != nil {
+		return err
 	}
 	var jwk bytes.Buffer
 	if err := json.Compact(&jwk, pki.EncryptionJwk); err != nil {
@@ -297,11 +375,12 @@ func (p *Product) join() error {
 	}
 	fmt.Fprintf(&c, "[gateway]\naddresses = [%q]\nserver_name = \"gateway.better-compute.internal\"\nca_pins = %q\n", p.gateway, pki.CAPins)
 	fmt.Fprintf(&c, "[join]\nencryption_jwk = %q\nencryption_pins = %q\nsigning_pins = %q\n", jwk.String(), pki.EncryptionPins, pki.SigningPins)
-	gpus := p.GPUs
+	gpus, confine := p.GPUs, false // the fake driver is stuck in the kernel by being traced, which bcd refuses what it starts
 	if gpus == "" {
+		confine = true
 		gpus = fmt.Sprintf("source = \"sim\"\nsim_file = %q\n", p.SimFile())
 	}
-	fmt.Fprintf(&c, "[host]\nunits = false\n[gpu]\n%s", gpus)
+	fmt.Fprintf(&c, "[host]\nunits = false\nconfine = %t\n[gpu]\n%s", confine, gpus)
 	fmt.Fprintf(&c, "[kubernetes]\nnode_name = \"node0\"\n")
 	if p.Kubeconfig != "" {
 		fmt.Fprintf(&c, "kubeconfig = %q\n", p.Kubeconfig)
@@ -326,12 +405,15 @@ func (p *Product) cdiFolders() []string {
 
 // StartServe starts the control plane and waits until it answers.
 func (p *Product) StartServe() (err error) {
-	p.serve, err = startProcess(filepath.Join(p.Dir, "serve.log"), nil, p.BetterCompute, "serve", "--home", p.home(),
-		"--listen", p.listen, "--gateway-listen", p.gateway, "--gateway-address", p.gateway)
+	command := []string{p.BetterCompute, "serve", "--home", p.home(), "--listen", p.listen, "--gateway-listen", p.gateway, "--gateway-address", p.gateway}
+	if p.Host != "" {
+		command = append(command, "--tls-cert", p.TLS.Cert, "--tls-key", p.TLS.Key)
+	}
+	p.serve, err = startProcess(filepath.Join(p.Dir, "serve.log"), nil, command...)
 	if err != nil {
 		return err
 	}
-	return Eventually(30*time.Second, func() error {
+	return Eventually(Soon, func() error {
 		if p.serve.Ended() {
 			return fmt.Errorf("serve ended: %s", tail(p.serve.Log))
 		}
@@ -354,6 +436,16 @@ func (p *Product) AnotherNode(log string) (*Process, error) {
 func (p *Product) KillServe() error { return p.serve.End(syscall.SIGKILL) }
 func (p *Product) KillNode() error  { return p.node.End(syscall.SIGKILL) }
 
+// NodeEnded and ServeEnded tell whether they are over.
+func (p *Product) NodeEnded() bool  { return p.node.Ended() }
+func (p *Product) ServeEnded() bool { return p.serve.Ended() }
+
+// NodeLogs are bcd's: one that waited for another's end writes its own.
+func (p *Product) NodeLogs() []string {
+	logs, _ := filepath.Glob(filepath.Join(p.Dir, "*.log"))
+	return slices.DeleteFunc(logs, func(log string) bool { return filepath.Base(log) == "serve.log" })
+}
+
 // NodePID is bcd's process.
 func (p *Product) NodePID() int { return p.node.PID() }
 
@@ -364,11 +456,12 @@ func (p *Product) Stop() error {
 
 // NodeView is the node as the API shows it.
 type NodeView struct {
-	ID, State  string
-	Connected  bool
-	GPUs       []struct{ UUID string }
-	Devices    []struct{ Atom, Class, GPU string }
-	Conditions []Condition
+	ID, State, Trust   string
+	KubernetesNodeName string
+	Connected          bool
+	GPUs               []struct{ UUID string }
+	Devices            []struct{ Atom, Class, GPU string }
+	Conditions         []Condition
 }
 
 // Node is the only node there is.
@@ -377,6 +470,7 @@ func (p *Product) Node() (*NodeView, error) {
 	if err := p.Call("GET", "/v1/nodes", nil, &list); err != nil {
 		return nil, err
 	}
+	list.Items = slices.DeleteFunc(list.Items, func(n NodeView) bool { return n.State == "retired" || n.State == "lost" })
 	if len(list.Items) != 1 {
 		return nil, fmt.Errorf("%d nodes, expected 1", len(list.Items))
 	}
@@ -398,6 +492,13 @@ func (p *Product) Reservation(id string) (*Reservation, error) {
 	var r Reservation
 	err := p.Call("GET", "/v1/reservations/"+id, nil, &r)
 	return &r, err
+}
+
+// Reservations are those that were made since, up to 200.
+func (p *Product) Reservations(since time.Time) ([]Reservation, error) {
+	var list struct{ Items []Reservation }
+	err := p.Call("GET", "/v1/reservations?limit=200&from="+since.UTC().Format(time.RFC3339), nil, &list)
+	return list.Items, err
 }
 
 // Release gives one back.
@@ -426,5 +527,12 @@ func tail(file string) string {
 
 // Logs are the ends of the logs, for a failed case.
 func (p *Product) Logs() string {
-	return "---- serve.log\n" + tail(filepath.Join(p.Dir, "serve.log")) + "\n---- bcd.log\n" + tail(filepath.Join(p.Dir, "bcd.log"))
+	logs := "---- serve.log\n" + tail(filepath.Join(p.Dir, "serve.log"))
+	if node, err := p.Node(); err == nil {
+		logs += fmt.Sprintf("\n---- the node's conditions\n%+v", node.Conditions)
+	}
+	if p.PodLogs != nil {
+		return logs + "\n---- bcd\n" + p.PodLogs()
+	}
+	return logs + "\n---- bcd.log\n" + tail(filepath.Join(p.Dir, "bcd.log"))
 }

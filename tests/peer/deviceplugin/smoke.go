@@ -29,12 +29,12 @@ func SmokeCases(k Kubelet, kind string, offerCDI func(ids []string) error) []Cas
 			p := StartPlugin(k, resource, kind, devices)
 			defer func() { // a later case must not see what the node published of this one
 				p.Stop()
-				err = errors.Join(err, Eventually(10*time.Second, func() error {
+				err = errors.Join(err, Eventually(Soon, func() error {
 					n, err := k.Counts(resource)
 					return errors.Join(err, Expect("allocatable without the plugin", n.Allocatable, 0))
 				}))
 			}()
-			if err := Eventually(10*time.Second, func() error { return counts(k, resource, Counts{n, n}) }); err != nil {
+			if err := Eventually(Soon, func() error { return counts(k, resource, Counts{n, n}) }); err != nil {
 				return err
 			}
 			return body(p)
@@ -78,18 +78,26 @@ func SmokeCases(k Kubelet, kind string, offerCDI func(ids []string) error) []Cas
 				if err := Expect("what pod-resources lists", fmt.Sprint(before), fmt.Sprint(asked)); err != nil {
 					return err
 				}
+				calls, err := k.Registrations(resource)
+				if err != nil {
+					return err
+				}
 				if err := errors.Join(k.Kill(), k.Start()); err != nil {
 					return err
 				}
+				// Until then the node publishes what it did before.
+				if err := registersAnew(k, resource, len(calls)); err != nil {
+					return err
+				}
 				// Right after its start a kubelet lists no pods at all: it has not heard of them yet.
-				err = Eventually(20*time.Second, func() error {
+				err = Eventually(Soon, func() error {
 					after, err := heldBy(k, "long", resource)
 					return errors.Join(err, Expect("what pod-resources lists after the restart", fmt.Sprint(after), fmt.Sprint(before)))
 				})
 				if err != nil {
 					return err
 				}
-				if err := Eventually(20*time.Second, func() error { return counts(k, resource, Counts{8, 8}) }); err != nil {
+				if err := Eventually(Soon, func() error { return counts(k, resource, Counts{8, 8}) }); err != nil {
 					return err
 				}
 				// The checkpoint must keep the held ones from others: five are left, not six.
@@ -132,15 +140,20 @@ func SmokeCases(k Kubelet, kind string, offerCDI func(ids []string) error) []Cas
 			if err := errors.Join(k.Kill(), k.Start()); err != nil {
 				return err
 			}
-			return Eventually(10*time.Second, func() error {
-				after, err := k.Registrations(resource)
-				if err == nil && len(after) <= len(before) {
-					err = fmt.Errorf("%d registrations, as before", len(after))
-				}
-				return err
-			})
+			return registersAnew(k, resource, len(before))
 		})},
 	}
+}
+
+// registersAnew waits until the kubelet got more Register calls for the resource than there were.
+func registersAnew(k Kubelet, resource string, before int) error {
+	return Eventually(Soon, func() error {
+		calls, err := k.Registrations(resource)
+		if err == nil && len(calls) <= before {
+			err = fmt.Errorf("%d Register calls for %s, as before", len(calls), resource)
+		}
+		return err
+	})
 }
 
 func counts(k Kubelet, resource string, want Counts) error {
@@ -157,7 +170,7 @@ func withPod(k Kubelet, spec PodSpec, body func() error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, removePod(k, spec.Name)) }()
-	if err := Eventually(30*time.Second, func() error { return running(k, spec.Name) }); err != nil {
+	if err := Eventually(Soon, func() error { return running(k, spec.Name) }); err != nil {
 		return err
 	}
 	return body()
@@ -167,7 +180,7 @@ func removePod(k Kubelet, name string) error {
 	if err := k.DeletePod(name, time.Second); err != nil {
 		return err
 	}
-	return Eventually(30*time.Second, func() error { return gone(k, name) })
+	return Eventually(Soon, func() error { return gone(k, name) })
 }
 
 func running(k Kubelet, name string) error {

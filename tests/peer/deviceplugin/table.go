@@ -279,7 +279,7 @@ var Table = []Row{
 		Runs("two"),
 		Given("two", 1, "r"),
 		KillBCD(),
-		SecondTakesOver(),
+		SecondTakesOver(gpuResource),
 		Offered(gpuResource, 2),
 		DeletePod("two"),
 		StartPod("three", gpuResource, 1),
@@ -316,7 +316,7 @@ var Table = []Row{
 		Runs("running"),
 		Given("running", 1, "r"),
 		KillServe(),
-		NothingChanges(Away),
+		NothingChangesWhileAway(),
 		GoesOn("running"),
 		KillKubelet(), StartKubelet(),
 		RegistersAgain(gpuResource),
@@ -334,7 +334,3 @@ var Table = []Row{
 		Offered(gpuResource, 3),
 	}},
 }
-
-// Away is how long the control plane is away in the case of that name: minutes, and longer than any period of bcd's or the
-// kubelet's after which something is given up.
-const Away = 130 * time.Second

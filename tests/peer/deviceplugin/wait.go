@@ -5,6 +5,11 @@ import (
 	"time"
 )
 
+// Soon is within what everything comes that must come and that no requirement bounds: longer than the longest pause that the product takes
+// between two tries (bcd's way to the control plane: 60 s, and 15 s for the try), and than Kubernetes' own, on a machine that is busy. What
+// comes sooner is not waited for.
+const Soon = 120 * time.Second
+
 // Eventually tries until nil or until the time is over, and then says what was last wrong.
 func Eventually(within time.Duration, try func() error) error {
 	deadline := time.Now().Add(within)

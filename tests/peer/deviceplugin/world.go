@@ -87,15 +87,20 @@ func (w *World) clean() error {
 	if w.P.serve.Ended() {
 		fail("serve", w.P.StartServe())
 	}
-	if w.P.node.Ended() {
-		fail("bcd", w.P.StartNode())
+	if w.P.PodLogs == nil {
+		if w.P.node.Ended() {
+			fail("bcd", w.P.StartNode())
+		}
+		fail("the node", NodeIsBack().Do(w))
 	}
-	fail("the node", NodeIsBack().Do(w))
 	for _, pod := range w.pods {
-		fail("pod "+pod, removePod(w.K, pod))
+		fail("pod "+pod, w.K.DeletePod(pod, time.Second))
+	}
+	for _, pod := range w.pods {
+		fail("pod "+pod, Eventually(Soon, func() error { return gone(w.K, pod) }))
 	}
 	for name, r := range w.reservations {
-		fail("reservation "+name, Eventually(10*time.Second, func() error { return w.P.Release(r.ID) }))
+		fail("reservation "+name, Eventually(Soon, func() error { return w.P.Release(r.ID) }))
 	}
 	for name := range w.reservations {
 		fail("reservation "+name, Released(name).Do(w))
@@ -115,15 +120,23 @@ func GPUs(n int) Ask                 { return Ask{Class: "gpu", Count: n} }
 func MIGs(profile string, n int) Ask { return Ask{Class: "gpu.mig", Profile: profile, Count: n} }
 func SlotsOf(n int) Ask              { return Ask{Class: "gpu.slot", Count: n} }
 
+// Book makes a reservation of this case's and waits for nothing.
+func (w *World) Book(name string, asks ...Ask) (*Reservation, error) {
+	r, err := w.P.Reserve(asks...)
+	if err == nil {
+		w.reservations[name] = r
+	}
+	return r, err
+}
+
 // Reserve books and waits until the node has bound it all.
 func Reserve(name string, asks ...Ask) Step {
 	return Step{fmt.Sprintf("reserve %s %v", name, asks), func(w *World) error {
-		r, err := w.P.Reserve(asks...)
+		r, err := w.Book(name, asks...)
 		if err != nil {
 			return err
 		}
-		w.reservations[name] = r
-		return Eventually(30*time.Second, func() error {
+		return Eventually(Soon, func() error {
 			r, err := w.P.Reservation(r.ID)
 			if err != nil {
 				return err
@@ -137,9 +150,16 @@ func Reserve(name string, asks ...Ask) Step {
 	}}
 }
 
+// Forget leaves a reservation out of the cleaning up: it is over, and no node says so.
+func (w *World) Forget(name string) { delete(w.reservations, name) }
+
 // Reservation is one of this case's, as the API shows it now.
 func (w *World) Reservation(name string) (*Reservation, error) {
-	return w.P.Reservation(w.reservations[name].ID)
+	r, err := w.P.Reservation(w.reservations[name].ID)
+	if err == nil {
+		w.reservations[name] = r
+	}
+	return r, err
 }
 
 // NotPlaced expects a booking to find no place for as long as pods hold what was released, and cancels it.
@@ -189,14 +209,18 @@ func StaysHeld(name string, during time.Duration) Step {
 		}
 	}
 	return Step{"devices of " + name + " are shown as held", func(w *World) error {
-		return errors.Join(Eventually(5*time.Second, check(w)), Always(during, check(w)))
+		return errors.Join(Eventually(Soon, check(w)), Always(during, check(w)))
 	}}
 }
 
 // Released expects that the node said so, and DevicesHeld to be gone.
 func Released(name string) Step {
 	return Step{name + " is released on the node", func(w *World) error {
-		return Eventually(40*time.Second, func() error {
+		within := Soon
+		if w.P.PodLogs != nil { // in a pod, where bcd waits for the grace, and 10 s, of one whose last word it missed
+			within += 40 * time.Second
+		}
+		return Eventually(within, func() error {
 			r, err := w.P.Reservation(w.reservations[name].ID)
 			if err != nil {
 				return err
@@ -218,7 +242,7 @@ func Released(name string) Step {
 
 func Offered(resource string, n int) Step {
 	return Step{fmt.Sprintf("allocatable %s is %d", resource, n), func(w *World) error {
-		return Eventually(10*time.Second, func() error {
+		return Eventually(Soon, func() error {
 			c, err := w.K.Counts(resource)
 			return errors.Join(err, Expect("allocatable "+resource, c.Allocatable, n))
 		})
@@ -227,14 +251,14 @@ func Offered(resource string, n int) Step {
 
 func Counted(resource string, capacity, allocatable int) Step {
 	return Step{fmt.Sprintf("capacity and allocatable of %s are %d and %d", resource, capacity, allocatable), func(w *World) error {
-		return Eventually(10*time.Second, func() error { return counts(w.K, resource, Counts{capacity, allocatable}) })
+		return Eventually(Soon, func() error { return counts(w.K, resource, Counts{capacity, allocatable}) })
 	}}
 }
 
 // Hinted expects every offered device to name the NUMA node of its GPU.
 func Hinted(resource string) Step {
 	return Step{"each " + resource + " names its NUMA node", func(w *World) error {
-		return Eventually(5*time.Second, func() error {
+		return Eventually(Soon, func() error {
 			list, err := ListOffered(w.K)
 			if err != nil {
 				return err
@@ -299,7 +323,7 @@ func Simulate(l Layout) Step {
 			return err
 		}
 		class := map[Layout]string{MIG: "gpu.mig", Slots: "gpu.slot"}[l]
-		return Eventually(30*time.Second, func() error {
+		return Eventually(Soon, func() error {
 			n, err := w.P.Node()
 			if err != nil {
 				return err
@@ -333,6 +357,13 @@ func StartPod(name, resource string, n int) Step {
 	}}
 }
 
+// StartStubbornPod starts one that doesn't end when it is asked to.
+func StartStubbornPod(name, resource string, n int) Step {
+	return Step{fmt.Sprintf("pod %s, which ignores SIGTERM, asks for %d %s", name, n, resource), func(w *World) error {
+		return w.start(PodSpec{Name: name, Resource: resource, Count: n, Stubborn: true})
+	}}
+}
+
 func StartBoundPod(name, resource string, n int) Step {
 	return Step{fmt.Sprintf("pod %s, past the scheduler, asks for %d %s", name, n, resource), func(w *World) error {
 		return w.start(PodSpec{Name: name, Resource: resource, Count: n, Bound: true})
@@ -346,7 +377,7 @@ func (w *World) start(spec PodSpec) error {
 
 func Runs(name string) Step {
 	return Step{"pod " + name + " runs", func(w *World) error {
-		return Eventually(30*time.Second, func() error { return running(w.K, name) })
+		return Eventually(Soon, func() error { return running(w.K, name) })
 	}}
 }
 
@@ -368,7 +399,7 @@ func StaysPending(name string, during time.Duration) Step {
 
 func IsRefused(name string, reasons ...string) Step {
 	return Step{"pod " + name + " is refused", func(w *World) error {
-		return Eventually(20*time.Second, func() error {
+		return Eventually(Soon, func() error {
 			p, err := w.K.Pod(name)
 			if err != nil {
 				return err
@@ -494,7 +525,7 @@ func set(list string) string {
 // GoesOn expects a pod to be what it was when `given` looked: same devices, never restarted, still listed.
 func GoesOn(name string) Step {
 	return Step{"pod " + name + " goes on with the same devices", func(w *World) error {
-		return Eventually(30*time.Second, func() error {
+		return Eventually(Soon, func() error {
 			if err := running(w.K, name); err != nil {
 				return err
 			}

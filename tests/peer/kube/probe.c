@@ -2,11 +2,14 @@
  * kube_probe: the Kubernetes client at a script's hand.
  *
  *   kube_probe FILES            one JSON command a line on stdin, one JSON answer a line on stdout;
- *                               FILES as KUBECONFIG has them, or "in-cluster HOST PORT FOLDER"
+ *                               FILES as KUBECONFIG has them
  *   kube_probe --config FILES   what each named context gives access to: a name a line on stdin
+ *   kube_probe --watch FILES KIND SELECTOR
+ *                               an event a line on stdout, until stdin is closed
  */
 #include "kube/client.h"
 #include "kube/events.h"
+#include "kube/watch.h"
 #include "sys/durable.h"
 #include "text/tree.h"
 
@@ -32,16 +35,20 @@ static const char *text_or(const json_t *object, const char *name, const char *o
 	return text ? text : otherwise;
 }
 
-static const struct kube_resource *resource_of(const json_t *command)
+static const struct kube_resource *resource_called(const char *kind)
 {
 	static const struct kube_resource *const ALL[] = {
 		&KUBE_NODE, &KUBE_POD, &KUBE_EVENT, &KUBE_RESOURCE_SLICE, &KUBE_RESOURCE_CLAIM};
-	const char *kind = text_or(command, "kind", "node");
 
 	for (size_t i = 0; i < ARRAY_SIZE(ALL); i++)
 		if (str_equal(ALL[i]->kind, kind))
 			return ALL[i];
 	abort();
+}
+
+static const struct kube_resource *resource_of(const json_t *command)
+{
+	return resource_called(text_or(command, "kind", "node"));
 }
 
 static struct kube_delete_options delete_options(const json_t *command)
@@ -85,8 +92,6 @@ static struct kube_request request_of(const json_t *command)
 		return kube_apply(ref, object, json_is_true(json_object_get(command, "force")));
 	if (str_equal(op, "merge"))
 		return kube_patch_merge(ref, object);
-	if (str_equal(op, "json-patch"))
-		return kube_patch_json(ref, object, true);
 	if (str_equal(op, "delete"))
 		return kube_delete(ref, &deletion);
 	if (str_equal(op, "evict"))
@@ -140,7 +145,7 @@ static void tell_event(struct kube_events *events, const json_t *command)
 
 	kube_events_tell(events, &event);
 	loop_run(loop);
-	print(json_pack("{s:o}", "message", tree_string(kube_events_trouble(events)->what)));
+	print(json_object());
 }
 
 static bool next_line(char *line, int size)
@@ -186,6 +191,58 @@ static void run_commands(const struct credentials_options *options)
 	while (next_line(line, sizeof line))
 		run_command(events, line);
 	kube_events_destroy(events);
+	kube_client_destroy(client);
+	loop_destroy(loop);
+}
+
+/* --- a watch --- */
+
+static struct kube_watch *watch;
+
+static void on_event(void *arg UNUSED, enum kube_watch_kind kind, json_t *object)
+{
+	static const char *const NAMES[] = {"ADDED", "MODIFIED", "DELETED"};
+	const json_t *metadata = json_object_get(object, "metadata");
+	json_t *line = json_object();
+
+	tree_set(line, "event", tree_string(NAMES[kind]));
+	tree_set(line, "name", tree_string(text_or(metadata, "name", "")));
+	tree_set(line, "deleting", json_boolean(json_object_get(metadata, "deletionTimestamp")));
+	tree_set(line, "phase",
+		 tree_string(text_or(json_object_get(object, "status"), "phase", "")));
+	tree_set(line, "live", json_boolean(kube_watch_live(watch)));
+	print(line);
+}
+
+static void on_state(void *arg UNUSED, const struct error *error)
+{
+	json_t *line = json_object();
+
+	tree_set(line, "event", tree_string(error ? "FAILED" : "OPEN"));
+	tree_set(line, "message", tree_string(error ? error->what : ""));
+	tree_set(line, "live", json_boolean(kube_watch_live(watch)));
+	print(line);
+}
+
+static void on_stdin(void *arg UNUSED, int events UNUSED)
+{
+	loop_stop(loop);
+}
+
+static void run_watch(const struct credentials_options *options, const char *kind,
+		      const char *selector)
+{
+	loop = loop_create();
+	client = kube_client_create(loop, options);
+	struct loop_poll *end =
+		loop_poll_create(loop, fileno(stdin), LOOP_READABLE, on_stdin, NULL);
+	watch = kube_watch_start(
+		client, resource_called(kind),
+		&(struct kube_list_options){.field_selector = *selector ? selector : NULL},
+		on_event, on_state, NULL);
+	loop_run(loop);
+	kube_watch_stop(watch);
+	loop_poll_destroy(end);
 	kube_client_destroy(client);
 	loop_destroy(loop);
 }
@@ -266,10 +323,8 @@ int main(int argc, char **argv)
 {
 	if (argc == 3 && str_equal(argv[1], "--config"))
 		show_config(argv[2]);
-	else if (argc == 5 && str_equal(argv[1], "in-cluster"))
-		run_commands(&(struct credentials_options){.service_host = argv[2],
-							   .service_port = argv[3],
-							   .service_folder = argv[4]});
+	else if (argc == 5 && str_equal(argv[1], "--watch"))
+		run_watch(&(struct credentials_options){.kubeconfig = argv[2]}, argv[3], argv[4]);
 	else if (argc == 2)
 		run_commands(&(struct credentials_options){.kubeconfig = argv[1]});
 	else

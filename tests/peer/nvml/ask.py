@@ -20,11 +20,15 @@ class Gpu:
 
     def ask(self, function, *arguments):
         """What it returns, or None."""
+        self.last = None
         if self.lost:
             return None
         try:
-            return function(self.handle, *arguments)
+            answer = function(self.handle, *arguments)
+            self.last = nvml.NVML_SUCCESS
+            return answer
         except nvml.NVMLError as error:
+            self.last = error.value
             self.judge(error.value, self.handle is None or function in VITAL)
             return None
 
@@ -117,6 +121,11 @@ def read_gpu(gpu):
         told["memory_bytes"] = memory.total
         numbers["memory_used_bytes"], numbers["memory_free_bytes"] = memory.used, memory.free
     mode = gpu.ask(nvml.nvmlDeviceGetMigMode)
+    if gpu.last in (nvml.NVML_SUCCESS, nvml.NVML_ERROR_NOT_SUPPORTED):
+        told["mig_capable"] = gpu.last == nvml.NVML_SUCCESS
+    compute = gpu.ask(nvml.nvmlDeviceGetCudaComputeCapability)
+    if compute:
+        told["compute_major"], told["compute_minor"] = compute
     if mode and mode[0]:
         told["mig_enabled"], told["mig"] = True, migs(gpu, told.get("memory_bytes"))
     rows = gpu.ask(nvml.nvmlDeviceGetRemappedRows)

@@ -98,9 +98,9 @@ class Fleet:
         for one in found.values():
             if one["state"] in ("pending", "placed", "active"):
                 replica.call("POST", "/v1/reservations/%s/release" % one["id"], {})
-        wait_for("all is given back", lambda: not world.held(), 60)
-        wait_for("no booking is left", lambda: self.sql("SELECT count(*) FROM bookings") == "0", 60)
-        wait_for("all nodes are connected", lambda: world.ready_nodes(replica) == NODES, 60)
+        wait_for("all is given back", lambda: not world.held())
+        wait_for("no booking is left", lambda: self.sql("SELECT count(*) FROM bookings") == "0")
+        wait_for("all nodes are connected", lambda: world.ready_nodes(replica) == NODES)
         assert self.lease()[1], "nobody leads"
         self.watch.stop()
 
@@ -121,7 +121,7 @@ def killed_leaders(postgres):
             fence, _held = fleet.lease()
             killed = time.monotonic()
             leader.end(signal.SIGKILL)
-            wait_for("another one leads", lambda fence=fence: fleet.lease()[0] > fence, 30, 0.02)
+            wait_for("another one leads", lambda fence=fence: fleet.lease()[0] > fence, pause=0.02)
             gaps.append(time.monotonic() - killed)
             fleet.progress()
             leader.start()

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 
 from cases_health import find_promtool
-from world import BCD, BUILD, ROOT, Process, World, free_port, run, wait_for
+from world import BCD, BUILD, ROOT, Process, World, own_port, run, wait_for
 
 GAUGES = {"gpu_util_percent": 97, "memory_util_percent": 40, "memory_used_bytes": 64 << 30,
           "memory_free_bytes": 16 << 30, "temperature_c": 71, "memory_temperature_c": 80,
@@ -67,14 +67,13 @@ def documented():
 def node_metrics(_postgres):
     """bcd's metrics are clean for promtool, are those of the document, and name the pod that has a GPU"""
     world = World().init()
-    tools = tempfile.mkdtemp(prefix="bc-promtool-", dir="/tmp")
     try:
-        promtool = find_promtool(tools)
+        promtool = find_promtool()
         replica = world.replica("a").start()
         world.make_pool(replica)
         world.add_nodes(1, replica)
         node = world.nodes[0]
-        port = free_port()
+        port = own_port()
         with open(node.config, "a", encoding="utf-8") as file:
             file.write('[metrics]\nlisten = "127.0.0.1:%d"\ndcgm_names = true\n' % port)
         run(BCD, "sim", "set", "--file", node.path("gpus.toml"), "0",
@@ -132,7 +131,6 @@ def node_metrics(_postgres):
         wait_for("the pod is gone", lambda: 'pod="train-0"' not in scrape())
     finally:
         world.close()
-        shutil.rmtree(tools, ignore_errors=True)
 
 
 def machine(**changes):
@@ -244,7 +242,7 @@ def guide_is_valid(_postgres):
     """promtool takes the guide's scrape configuration and alerts, and they name metrics that there are"""
     tools = tempfile.mkdtemp(prefix="bc-promtool-", dir="/tmp")
     try:
-        promtool = find_promtool(tools)
+        promtool = find_promtool()
         with open(os.path.join(ROOT, "docs/guide/monitoring.md"), encoding="utf-8") as file:
             guide = file.read()
         blocks = re.findall(r"^```yaml\n# (\S+)\n(.*?)^```", guide, re.M | re.S)

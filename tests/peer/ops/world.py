@@ -6,40 +6,26 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 import urllib.parse
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.dirname(HERE))
+from waiting import PATIENCE_S, own_port, wait_for  # noqa: E402
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 BUILD = os.environ.get("BUILD") or os.path.join(ROOT, "build")
 CLI = os.path.join(BUILD, "src/better-compute/better-compute")
 BCD = os.path.join(BUILD, "src/bcd/bcd")
 STANDIN = os.path.join(BUILD, "src/standin/kubelet-standin")
-PATIENCE_S = 60
 GPUS = 8
 
 ENVIRONMENT = {name: value for name, value in os.environ.items()
                if not name.startswith(("BETTER_COMPUTE_", "PG", "NOTIFY_"))}
-
-
-def wait_for(what, check, patience=PATIENCE_S, pause=0.05):
-    end = time.monotonic() + patience
-    while True:
-        found = check()
-        if found:
-            return found
-        assert time.monotonic() < end, "never happened: " + what
-        time.sleep(pause)
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def run(*words, ok=True):
@@ -58,7 +44,7 @@ class Process:
             self.child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                                           env=dict(ENVIRONMENT, **(env or {})))
 
-    def end(self, how=signal.SIGTERM, patience=30):
+    def end(self, how=signal.SIGTERM, patience=PATIENCE_S):
         """Its exit status; killed when it takes too long, which is a failure."""
         if self.child.poll() is None:
             self.child.send_signal(how)
@@ -109,7 +95,7 @@ class Postgres:
     def stop(self, how=signal.SIGINT):
         if self.server:
             self.server.send_signal(how)
-            self.server.wait(30)
+            self.server.wait(PATIENCE_S)
             self.server = None
 
     def destroy(self):
@@ -155,7 +141,7 @@ class Replica:
         if not os.path.exists(self.home):
             shutil.copytree(world.pki_home, self.home)
         self.ready_file = os.path.join(world.folder, name + ".ready")
-        self.port, self.gateway_port = free_port(), free_port()
+        self.port, self.gateway_port = own_port(), own_port()
         self.process = None
 
     def start(self, *options, wait=True):
@@ -293,8 +279,11 @@ node_name = "{2}"
         found = {}
         for name in os.listdir(self.path("cdi")):
             if name.startswith("bcd.dev-") and name.endswith(".json"):
-                with open(self.path("cdi/" + name), encoding="utf-8") as file:
-                    spec = json.load(file)
+                try:
+                    with open(self.path("cdi/" + name), encoding="utf-8") as file:
+                        spec = json.load(file)
+                except FileNotFoundError:  # it was given back since the folder was read
+                    continue
                 found[name[len("bcd.dev-"):-len(".json")]] = sorted(
                     device["name"] for device in spec["devices"])
         return found
@@ -405,7 +394,7 @@ class Load:
     def stop(self):
         self.stopping.set()
         for thread in self.threads:
-            thread.join(60)
+            thread.join(PATIENCE_S)
 
     def ready_replica(self, turn):
         """As a balancer does: one that says that it is ready, the next one each time."""

@@ -24,6 +24,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"better-compute/aged"
 )
 
 // Exit statuses of `bcd join` (JOIN-42).
@@ -437,41 +439,25 @@ func bcdNoGateway(w *World) error {
 	return b.wants(token, exitJoined, "node_")
 }
 
-// agedCA gives both replicas a certificate of the same node CA key that began a year ago: an authority as old as nodes that expired.
-func (w *World) agedCA() (*x509.Certificate, *ecdsa.PrivateKey, error) {
-	text, err := os.ReadFile(filepath.Join(w.A.home, "pki/node-ca.key"))
+// age gives both replicas a node CA that is as old as nodes that expired.
+func (w *World) age() (*aged.Authority, error) {
+	ca, err := aged.NewAuthority(filepath.Join(w.A.home, "pki"))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	block, _ := pem.Decode(text)
-	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return nil, nil, err
-	}
-	key := parsed.(*ecdsa.PrivateKey)
-	ca := &x509.Certificate{SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: "better-compute node CA"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().AddDate(-1, 0, 0), NotAfter: time.Now().AddDate(9, 0, 0), KeyUsage: x509.KeyUsageCertSign}
-	der, err := x509.CreateCertificate(rand.Reader, ca, ca, &key.PublicKey, key)
-	if err != nil {
-		return nil, nil, err
-	}
-	aged := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	for _, r := range []*Replica{w.A, w.B} {
-		if err := r.Stop(syscall.SIGTERM); err != nil {
-			return nil, nil, err
-		}
-		if err := os.WriteFile(filepath.Join(r.home, "pki/node-ca.pem"), aged, 0o644); err != nil {
-			return nil, nil, err
+		if err := errors.Join(r.Stop(syscall.SIGTERM), ca.Write(filepath.Join(r.home, "pki"))); err != nil {
+			return nil, err
 		}
 		if err := r.Start(); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return ca, key, nil
+	return ca, nil
 }
 
 func bcdExpired(w *World) error {
-	ca, caKey, err := w.agedCA()
+	ca, err := w.age()
 	if err != nil {
 		return err
 	}
@@ -485,43 +471,25 @@ func bcdExpired(w *World) error {
 	}
 	b.Addresses = []string{w.B.Gateway}
 	file := filepath.Join(b.path("data"), "node.pem")
-	text, err := os.ReadFile(file)
+	good, err := aged.Read(file)
 	if err != nil {
 		return err
 	}
-	block, _ := pem.Decode(text)
-	good, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return err
-	}
-	expire := func(days int) error {
-		old := &x509.Certificate{SerialNumber: big.NewInt(9), Subject: good.Subject, URIs: good.URIs, KeyUsage: good.KeyUsage, ExtKeyUsage: good.ExtKeyUsage,
-			NotBefore: time.Now().AddDate(0, 0, -30-days), NotAfter: time.Now().AddDate(0, 0, -days)}
-		der, err := x509.CreateCertificate(rand.Reader, old, ca, good.PublicKey, caKey)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600)
-	}
-	if err := expire(8); err != nil {
+	if err := ca.Expire(file, 8); err != nil {
 		return err
 	}
 	got, err := b.JoinFile("")
 	if err := b.judge(got, err, exitToken, "more than 7 days ago"); err != nil {
 		return err
 	}
-	if err := expire(6); err != nil {
+	if err := ca.Expire(file, 6); err != nil {
 		return err
 	}
 	got, err = b.JoinFile("")
 	if err := b.judge(got, err, exitJoined, good.Subject.CommonName); err != nil {
 		return err
 	}
-	if text, err = os.ReadFile(file); err != nil {
-		return err
-	}
-	block, _ = pem.Decode(text)
-	fresh, err := x509.ParseCertificate(block.Bytes)
+	fresh, err := aged.Read(file)
 	if err == nil && time.Until(fresh.NotAfter) < 29*24*time.Hour {
 		err = fmt.Errorf("the new certificate ends %v", fresh.NotAfter)
 	}

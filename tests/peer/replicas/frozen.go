@@ -37,7 +37,9 @@ func (w *World) serverProcesses() ([]int, error) {
 func signalAll(pids []int, signal syscall.Signal) error {
 	var failed error
 	for _, pid := range pids {
-		failed = errors.Join(failed, syscall.Kill(pid, signal))
+		if err := syscall.Kill(pid, signal); err != syscall.ESRCH { // one that tidied up has ended meanwhile
+			failed = errors.Join(failed, err)
+		}
 	}
 	return failed
 }
@@ -84,12 +86,12 @@ func frozenDatabase(w *World) error {
 	if err := signalAll(pids, syscall.SIGSTOP); err != nil {
 		return err
 	}
-	answers := make(chan error, callers)
+	answers := make(chan error, callers) // each call has 10 s, readyz 1.5 s
 	for range callers {
-		go func() { answers <- wantSoon(w.A, 11*time.Second, "POST", "/v1/reservations", body) }()
+		go func() { answers <- wantSoon(w.A, 15*time.Second, "POST", "/v1/reservations", body) }()
 	}
 	for range 3 { // at first there are workers, then all of them wait
-		if err := wantSoon(w.A, 2*time.Second, "GET", "/readyz", ""); err != nil {
+		if err := wantSoon(w.A, 5*time.Second, "GET", "/readyz", ""); err != nil {
 			return err
 		}
 	}
@@ -101,7 +103,7 @@ func frozenDatabase(w *World) error {
 	if err := signalAll(pids, syscall.SIGCONT); err != nil {
 		return err
 	}
-	if err := within(15*time.Second, func() error {
+	if err := within(soon, func() error {
 		_, err := w.A.Call("GET", "/v1/pools/"+w.Pool, nil)
 		return err
 	}); err != nil {

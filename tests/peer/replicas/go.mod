@@ -3,6 +3,7 @@ module better-compute/replicas
 go 1.26.0
 
 require (
+	better-compute/aged v0.0.0
 	github.com/bufbuild/protocompile v0.14.1
 	github.com/go-jose/go-jose/v4 v4.1.9
 	google.golang.org/grpc v1.85.0
@@ -16,3 +17,5 @@ require (
 	golang.org/x/text v0.42.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
 )
+
+replace better-compute/aged => ../aged

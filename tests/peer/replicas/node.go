@@ -267,10 +267,10 @@ func (m *Machine) Open(r *Replica, lastSequence int) (*Stream, error) {
 	if err := s.Send(hello); err != nil {
 		return s, err
 	}
-	if _, err := s.Next("welcome", 10*time.Second); err != nil {
+	if _, err := s.Next("welcome", soon); err != nil {
 		return s, err
 	}
-	_, err = s.Next("spec", 10*time.Second)
+	_, err = s.Next("spec", soon)
 	return s, err
 }
 
@@ -279,7 +279,7 @@ func (s *Stream) Report(sequence, generation int, body string) error {
 	if err := s.Send(fmt.Sprintf(`{"report":{"sequence":"%d","specGeneration":"%d",%s}}`, sequence, generation, body)); err != nil {
 		return err
 	}
-	ack, err := s.Next("ack", 10*time.Second)
+	ack, err := s.Next("ack", soon)
 	if err != nil {
 		return err
 	}
@@ -320,7 +320,7 @@ func (m *Machine) Ready(r *Replica, gpus int) (*Stream, error) {
 	if err := s.Report(2, 0, `"conditions":{}`); err != nil {
 		return s, err
 	}
-	return s, within(5*time.Second, func() error {
+	return s, within(soon, func() error {
 		node, err := r.Call("GET", "/v1/nodes/"+m.ID, nil)
 		if err == nil && node["state"] != "ready" {
 			err = fmt.Errorf("the node is %v", node["state"])

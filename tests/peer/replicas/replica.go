@@ -39,7 +39,7 @@ func (r *Replica) Start() error {
 	}
 	r.exited = make(chan error, 1)
 	go func(c *exec.Cmd, exited chan error) { exited <- c.Wait() }(r.cmd, r.exited)
-	return within(20*time.Second, func() error {
+	return within(soon, func() error {
 		text, err := os.ReadFile(r.ready)
 		if err != nil {
 			return fmt.Errorf("%w\n%s", err, r.Log())
@@ -66,9 +66,9 @@ func (r *Replica) Stop(signal syscall.Signal) error {
 			return nil
 		}
 		return err
-	case <-time.After(15 * time.Second):
+	case <-time.After(soon):
 		r.cmd.Process.Kill()
-		return fmt.Errorf("it did not end within 15 s\n%s", r.Log())
+		return fmt.Errorf("it did not end within %v\n%s", soon, r.Log())
 	}
 }
 
@@ -225,6 +225,9 @@ func (w *World) Token(uses int) (token, id string, err error) {
 	}
 	return made["token"].(string), made["id"].(string), nil
 }
+
+// soon is within what everything comes that must come and that no requirement bounds, on a machine that is busy too.
+const soon = 60 * time.Second
 
 // within tries until f succeeds, and gives its last error.
 func within(limit time.Duration, f func() error) error {

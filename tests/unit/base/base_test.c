@@ -54,6 +54,8 @@ static void test_time_is_counted_from_to(void **state UNUSED)
 
 	assert_int_equal(mono_until(start, later), 250);
 	assert_int_equal(mono_until(later, start), -250);
+	assert_int_equal(mono_later(start, later).ms, 1250);
+	assert_int_equal(mono_later(later, start).ms, 1250);
 }
 
 int main(void)

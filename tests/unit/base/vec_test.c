@@ -1,5 +1,6 @@
 #include "base/vec.h"
 
+#include "lib/enumerate.h"
 #include "lib/test.h"
 
 static int compare_ints(const void *a, const void *b)
@@ -58,11 +59,46 @@ static void test_new_items_are_zeroed(void **state UNUSED)
 	vec_deinit(&items);
 }
 
+/* Every sorted sequence of 0 to 2 each of the numbers 0, 2 and 4, and keys in, between and outside of them. */
+static void test_lower(void **state UNUSED)
+{
+	struct enumerate all = {0};
+
+	while (enumerate_next(&all)) {
+		VEC(int) numbers = {0};
+		size_t first = 0;
+		int key;
+
+		for (int number = 0; number <= 4; number += 2)
+			for (unsigned times = enumerate_pick(&all, 3); times > 0; times--)
+				*vec_push(&numbers) = number;
+		key = (int)enumerate_pick(&all, 7) - 1;
+		while (first < numbers.count && numbers.items[first] < key)
+			first++;
+		assert_int_equal(vec_lower(numbers.count, at, numbers.items[at] < key), first);
+		vec_deinit(&numbers);
+	}
+	assert_int_equal(all.rounds, 3 * 3 * 3 * 7);
+}
+
+/* It halves: of a thousand it asks for ten at most. */
+static void test_lower_asks_few(void **state UNUSED)
+{
+	for (size_t wanted = 0; wanted <= 1000; wanted++) {
+		size_t asked = 0;
+
+		assert_int_equal(vec_lower(1000, at, (asked++, at < wanted)), wanted);
+		assert_true(asked <= 10);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_push_sort_remove),
 		cmocka_unit_test(test_new_items_are_zeroed),
+		cmocka_unit_test(test_lower),
+		cmocka_unit_test(test_lower_asks_few),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,7 +65,7 @@ static void test_every_row_is_whole(void **state)
 			assert_true(row->summary[strlen(row->summary) - 1] != '.');
 			assert_true((row->min_operands > 0 || row->max_operands != 0) ==
 				    (row->operands != NULL));
-			assert_true(row->flags & COMMAND_API ||
+			assert_true(row->flags & (COMMAND_API | COMMAND_CONTEXT) ||
 				    !(row->flags & (COMMAND_CREATES | COMMAND_CHANGES)));
 			char *example = mem_strdup(row->example);
 			for (char *rest = example, *line; (line = strtok_r(rest, "\n", &rest));)
@@ -77,9 +77,10 @@ static void test_every_row_is_whole(void **state)
 
 static void test_every_change_can_be_tried_dry(void **state)
 {
-	static const char *const changing[] = {
-		"create", "update",  "archive", "delete", "revoke",  "rotate", "retire",  "label",
-		"drain",  "undrain", "spot",    "cancel", "release", "extend", "shorten", "move"};
+	static const char *const changing[] = {"create", "update",  "archive", "delete", "revoke",
+					       "rotate", "retire",  "label",   "drain",  "undrain",
+					       "spot",   "cancel",  "release", "extend", "shorten",
+					       "move",   "manifest"};
 	struct command_set set = all_commands();
 
 	(void)state;
@@ -115,6 +116,11 @@ static void test_finding(void **state)
 		expect_error(command_find(&set, bad[i].words[1] ? 2 : 1, (char **)bad[i].words,
 					  &row, &used, &error),
 			     &error, ERROR_INVALID_INPUT, bad[i].what);
+	/* `kubernetes --help` is of a noun that means nothing alone. */
+	assert_true(command_is_noun(&set, "pools") && command_stands_alone(&set, "pools"));
+	assert_true(command_is_noun(&set, "kubernetes"));
+	assert_false(command_stands_alone(&set, "kubernetes"));
+	assert_false(command_is_noun(&set, "kubernetis"));
 	expect_ok(command_find(&set, 1, (char *[]){"pools"}, &row, &used, &error), &error);
 	assert_string_equal(row->verb, "list");
 	assert_int_equal(used, 1);

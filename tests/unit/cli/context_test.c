@@ -28,7 +28,8 @@ static int setup(void **state)
 	static const char *const VARIABLES[] = {"BETTER_COMPUTE_STATE",    "BETTER_COMPUTE_API",
 						"BETTER_COMPUTE_KEY_FILE", "BETTER_COMPUTE_CA_FILE",
 						"BETTER_COMPUTE_TENANT",   "BETTER_COMPUTE_POOL",
-						"XDG_CONFIG_HOME"};
+						"BCD_SERVING_CA_PIN",      "BCD_JOIN_SIGNING_PIN",
+						"BCD_JOIN_ENCRYPTION_PIN", "XDG_CONFIG_HOME"};
 	struct place *place = mem_alloc(sizeof *place);
 
 	strcpy(place->folder, "/tmp/context-test-XXXXXX");
@@ -93,7 +94,7 @@ static void test_nothing_named(void **state)
 	struct context context;
 	struct error error;
 
-	expect_error(LOAD(*state, &context, &error, NULL), &error, ERROR_NOT_FOUND,
+	expect_error(LOAD(*state, &context, &error, NULL), &error, ERROR_INVALID_CONFIG,
 		     "no control plane is named here");
 	assert_non_null(strstr(error.hint, "better-compute up"));
 }
@@ -190,6 +191,30 @@ static void test_config_file(void **state)
 	setenv("BETTER_COMPUTE_POOL", "a100", 1);
 	expect_ok(LOAD(*state, &context, &error, NULL), &error);
 	assert_string_equal(context.values[CONTEXT_POOL].origin, "BETTER_COMPUTE_POOL");
+	assert_null(context.config_ignored);
+
+	/* The file is about one control plane: of another nothing of it is used, and that is known. */
+	unsetenv("BETTER_COMPUTE_POOL");
+	setenv("BETTER_COMPUTE_API", "https://other.example.com", 1);
+	expect_ok(LOAD(*state, &context, &error, NULL), &error);
+	assert_null(context.values[CONTEXT_POOL].text);
+	assert_true(str_ends(context.config_ignored, "better-compute/config.toml"));
+	unsetenv("BETTER_COMPUTE_API");
+	setenv("BETTER_COMPUTE_POOL", "a100", 1);
+
+	/* proves: MAN-9 */
+	write_file(".config/better-compute/config.toml",
+		   "api = \"https://compute.example.com\"\nserving_ca_pin = \"sha256/a\"\n"
+		   "join_signing_pin = \"sha256/b\"\n",
+		   0644);
+	setenv("BCD_JOIN_SIGNING_PIN", "sha256/c", 1);
+	expect_ok(LOAD(*state, &context, &error, NULL), &error);
+	assert_string_equal(context.values[CONTEXT_SERVING_CA_PIN].text, "sha256/a");
+	assert_string_equal(context.values[CONTEXT_JOIN_SIGNING_PIN].text, "sha256/c");
+	assert_true(context_is_from_environment(&context, CONTEXT_JOIN_SIGNING_PIN));
+	assert_false(context_is_from_environment(&context, CONTEXT_SERVING_CA_PIN));
+	assert_false(context_is_from_environment(&context, CONTEXT_JOIN_ENCRYPTION_PIN));
+	unsetenv("BCD_JOIN_SIGNING_PIN");
 
 	write_file(".config/better-compute/config.toml", "apo = \"x\"\n", 0644);
 	expect_error(LOAD(*state, &context, &error, NULL), &error, ERROR_INVALID_CONFIG, "apo");
@@ -214,6 +239,9 @@ static void test_keys_that_others_can_read(void **state)
 	expect_error(LOAD(*state, &context, &error, "--api", "http://127.0.0.1:4", "--key-file",
 			  "key", NULL),
 		     &error, ERROR_FORBIDDEN, "read the API key: others may read 'key'");
+	expect_error(LOAD(*state, &context, &error, "--api", "http://127.0.0.1:4", "--key-file",
+			  "nowhere", NULL),
+		     &error, ERROR_UNAUTHENTICATED, "read the API key: ");
 	expect_error(LOAD(*state, &context, &error, "--api", "http://127.0.0.1:4", "--key-file",
 			  ".", NULL),
 		     &error, ERROR_INVALID_STATE, "'.': not a file but a folder");

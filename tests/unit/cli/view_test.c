@@ -1,6 +1,6 @@
 #include "cli/booking.h"
 #include "cli/noun.h"
-#include "cli/output.h"
+#include "cli/pages.h"
 #include "cli/view.h"
 #include "lib/test.h"
 
@@ -296,26 +296,54 @@ static void test_names_and_prefixes(void **state)
 		     ERROR_NOT_FOUND, "'node_" ID_TAIL "' is a node, not a pool");
 }
 
-static void test_yaml(void **state)
+/* What `pod-requests` says of the same reservation. */
+static void test_what_pods_ask(void **state UNUSED)
 {
 	static const struct {
-		const char *json, *yaml;
-	} cases[] = {
-		{"{\"a\":1,\"b\":\"word\",\"c\":\"no\",\"d\":\"1.5\",\"e\":null,\"f\":true}",
-		 "a: 1\nb: word\nc: \"no\"\nd: \"1.5\"\ne: null\nf: true\n"},
-		{"{\"a\":{\"b\":[]},\"c\":[1,{\"d\":2,\"e\":{\"f\":\"x y\"}},[3,4]]}",
-		 "a:\n  b: []\nc:\n  - 1\n  - d: 2\n    e:\n      f: \"x y\"\n  - - 3\n    - 4\n"},
-		{"{\"a: b\":\"line\\nbreak\",\"y\":\"~\"}",
-		 "\"a: b\": \"line\\nbreak\"\n\"y\": \"~\"\n"},
-		{"[]", "[]\n"},
+		const char *reservation, *text;
+	} rows[] = {
+		{"{\"resources\":{\"vcpu\":4,\"memoryGiB\":5,\"memoryMiB\":5514}}",
+		 "bcd.dev/gpu: 2, cpu: 4, memory: 5514Mi}}"},
+		{"{\"resources\":{\"memoryGiB\":5,\"memoryMiB\":5120}}",
+		 "bcd.dev/gpu: 2, memory: 5Gi}}"},
+		{"{\"state\":\"pending\",\"resources\":{}}",
+		 "bcd.dev/gpu: 2}}; cpu and memory too, once it is placed"},
+		{"{\"state\":\"active\",\"resources\":{}}", "bcd.dev/gpu: 2}}"},
 	};
 
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		CLEANUP(tree) json_t *value = tree(cases[i].json);
-		CLEANUP(buf) struct buf text = {0};
-		output_yaml(&text, value);
-		assert_string_equal(buf_text(&text), cases[i].yaml);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		CLEANUP(arena) struct arena arena = {0};
+		CLEANUP(tree) json_t *reservation = tree(rows[i].reservation);
+		const char *text;
+
+		tree_set(reservation, "devices", tree("[{\"class\":\"gpu\",\"count\":2}]"));
+		text = page_pods_ask(&arena, reservation);
+		if (!str_ends(text, rows[i].text))
+			fail_msg("%s: %s", rows[i].reservation, text);
+	}
+}
+
+/* A node that joined and never came can be told, and for how long that is so. */
+static void test_when_a_node_was_heard_of(void **state UNUSED)
+{
+	static const struct {
+		const char *node, *text;
+	} rows[] = {
+		{"{\"connected\":true,\"createdAt\":\"1970-01-01T00:00:00.000Z\"}", "connected"},
+		{"{\"connected\":false,\"createdAt\":\"1970-01-01T00:00:00.000Z\","
+		 "\"lastSeenAt\":\"1970-01-01T01:57:00.000Z\"}",
+		 "seen 3 min ago"},
+		{"{\"connected\":false,\"createdAt\":\"1970-01-01T00:00:00.000Z\"}",
+		 "never connected, joined 2 h ago"},
+		{"{}", "never connected"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		CLEANUP(arena) struct arena arena = {0};
+		CLEANUP(tree) json_t *node = tree(rows[i].node);
+
+		assert_string_equal(view_contact(&arena, node, (struct wall){7200000}),
+				    rows[i].text);
 	}
 }
 
@@ -325,6 +353,8 @@ int main(void)
 		cmocka_unit_test(test_devices_and_gpus),
 		cmocka_unit_test(test_what_is_over),
 		cmocka_unit_test(test_bookings),
+		cmocka_unit_test(test_what_pods_ask),
+		cmocka_unit_test(test_when_a_node_was_heard_of),
 		cmocka_unit_test(test_quotas_and_maps),
 		cmocka_unit_test(test_reasons_and_conditions),
 		cmocka_unit_test(test_starts_ends_and_sick_gpus),
@@ -333,7 +363,6 @@ int main(void)
 		cmocka_unit_test(test_when_waiting_is_over),
 		cmocka_unit_test(test_fields_lines),
 		cmocka_unit_test(test_names_and_prefixes),
-		cmocka_unit_test(test_yaml),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* What a booking goes through: bound, released, held, carried, started, ended, lost. */
 #include "unit/control/world.h"
 
+#include "control/core/reservation.h"
 #include "control/core/stuck.h"
 
 #define HOUR_MS ((int64_t)60 * 60 * 1000)
@@ -23,6 +24,7 @@ static void test_booking_is_bound_released_and_freed(void **state)
 	assert_string_equal(world_text(reservation, "allocations.0.nodeId"), node.id);
 	assert_int_equal(world_int(reservation, "resources.vcpu"), 32);
 	assert_int_equal(world_int(reservation, "resources.memoryGiB"), 256);
+	assert_int_equal(world_int(reservation, "resources.memoryMiB"), 256 * 1024);
 	allocation = world_text(reservation, "allocations.0.id");
 
 	world_take_spec(world, &node, &spec);
@@ -355,6 +357,76 @@ static void test_failed_hold_is_placed_elsewhere_or_waits(void **state)
 	assert_string_equal(world_text(reservation, "allocations.2.nodeId"), first.id);
 }
 
+/* A node that couldn't bind is asked again as soon as it has said of something that may have been in the way,
+ * also of a release that was ended here without its word; not when it says something else.
+ * proves: RES-30 RES-16 */
+static void test_a_node_is_asked_again_when_what_was_in_the_way_is_over(void **state)
+{
+	enum {
+		RELEASED,
+		ENDED,
+		HAS,
+		HEARTBEAT,
+		BEGUN,
+		SAYINGS
+	};
+	static const bool over[SAYINGS] = {[RELEASED] = true, [ENDED] = true, [HAS] = true};
+	struct control_condition condition = {"HostUnsupported", "HostManagedExternally", "x", {1}};
+	struct world *world = *state;
+	struct world_node node;
+	const char *id, *old;
+
+	world_ready(world, &node, 2);
+	id = world_text(world_reserve(world, 2), "id");
+	old = world_text(world_reservation(world, id), "allocations.0.id");
+	world_bind(world, &node, old);
+	world_call(world, control_reservation_release, id, NULL);
+	world_store_spec(world, &node);
+	world_released(world, &node, old);
+	for (int says = 0; says < SAYINGS; says++) {
+		json_t *reservation;
+
+		world_conditions(world, &node, &condition, says == ENDED);
+		id = world_text(world_reserve(world, 2), "id");
+		reservation = world_reservation(world, id);
+		world_store_spec(world, &node);
+		world_failed(world, &node, world_text(reservation, "allocations.0.id"), "overlap");
+		world_tick(world);
+		assert_string_equal(world_text(world_reservation(world, id), "state"), "pending");
+		if (says == RELEASED)
+			world_released(world, &node, old);
+		else if (says == HAS)
+			world_inventory(world, &node);
+		else if (says == HEARTBEAT)
+			world_heartbeat(world, &node);
+		else
+			world_conditions(world, &node, &condition, says == BEGUN);
+		world_tick(world);
+		reservation = world_reservation(world, id);
+		assert_string_equal(world_text(reservation, "state"),
+				    over[says] ? "placed" : "pending");
+		if (!over[says]) {
+			world_call(world, control_reservation_cancel, id, NULL);
+			database_advance(ALLOCATION_REST_MS);
+			world_heartbeat(world, &node);
+			continue;
+		}
+		/* It refuses again: what was over was something else. */
+		world_store_spec(world, &node);
+		world_failed(world, &node, world_text(reservation, "allocations.1.id"), "overlap");
+		world_inventory(world, &node);
+		world_tick(world);
+		assert_string_equal(world_text(world_reservation(world, id), "state"), "pending");
+		database_advance(ALLOCATION_EXCUSED_MS);
+		world_tick(world);
+		assert_string_equal(world_text(world_reservation(world, id), "state"), "placed");
+		world_call(world, control_reservation_release, id, NULL);
+		world_store_spec(world, &node);
+		world_released(world, &node,
+			       world_text(world_reservation(world, id), "allocations.2.id"));
+	}
+}
+
 /* proves: RES-39 RES-38 */
 static void test_bound_hold_that_fails_is_degraded_and_keeps_its_devices(void **state)
 {
@@ -475,11 +547,44 @@ static void test_degraded_names_its_causes_in_order(void **state)
 			    "NodeUnreachable");
 }
 
+/* A node whose configuration was changed under a booking: who pays for it is told. */
+static void test_gpus_that_no_pod_can_ask_for_are_degraded(void **state)
+{
+	struct control_condition other = {"GpuApiUnsupported", "NotOffered", "x", {1}};
+	struct world *world = *state;
+	struct world_node node;
+	json_t *reservation;
+	const char *id;
+	int64_t told;
+
+	world_ready(world, &node, 2);
+	reservation = world_reserve(world, 2);
+	id = world_text(reservation, "id");
+	world_bind(world, &node, world_text(reservation, "allocations.0.id"));
+	told = world_count_events(world, "reservation.condition.changed", id);
+	world_conditions(world, &node, &other, 1);
+	reservation = world_reservation(world, id);
+	assert_string_equal(world_text(reservation, "conditions.0.type"), "Degraded");
+	assert_string_equal(world_text(reservation, "conditions.0.reason"), "GpuApiUnsupported");
+	assert_int_equal(world_count_events(world, "reservation.condition.changed", id), told + 1);
+	node.unhealthy = 1; /* what is broken comes first */
+	world_inventory(world, &node);
+	reservation = world_reservation(world, id);
+	assert_string_equal(world_text(reservation, "conditions.0.reason"), "AtomUnhealthy");
+	assert_string_equal(world_text(reservation, "conditions.0.causes.1.reason"),
+			    "GpuApiUnsupported");
+	node.unhealthy = 0;
+	world_inventory(world, &node);
+	world_conditions(world, &node, NULL, 0);
+	assert_false(world_has(world_reservation(world, id), "conditions.0"));
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		WORLD_TEST(test_booking_is_bound_released_and_freed),
 		WORLD_TEST(test_spec_names_what_is_withdrawn),
+		WORLD_TEST(test_gpus_that_no_pod_can_ask_for_are_degraded),
 		WORLD_TEST(test_held_devices_are_nobody_elses_however_long),
 		WORLD_TEST(test_held_share_of_the_host_is_nobody_elses),
 		WORLD_TEST(test_bound_said_again_does_not_undo_a_release),
@@ -488,6 +593,7 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_release_before_the_binding_waits_ten_minutes),
 		WORLD_TEST(test_old_failure_does_not_end_a_release),
 		WORLD_TEST(test_failed_hold_is_placed_elsewhere_or_waits),
+		WORLD_TEST(test_a_node_is_asked_again_when_what_was_in_the_way_is_over),
 		WORLD_TEST(test_bound_hold_that_fails_is_degraded_and_keeps_its_devices),
 		WORLD_TEST(test_a_running_reservation_is_woken),
 		WORLD_TEST(test_degraded_names_its_causes_in_order),

@@ -312,6 +312,73 @@ static void test_lost_node_fails_what_was_bound_and_places_the_rest_again(void *
 		     ERROR_FORBIDDEN, "retired");
 }
 
+/* Whoever looks at the reservation reads what the node says of its pods, and when it ends at the latest.
+ * proves: RES-21 RES-22 */
+static void test_held_devices_tell_of_pods_and_ends(void **state)
+{
+	const struct control_condition told[] = {{.type = "KubernetesReleasePending",
+						  .reason = "PodsHoldDevices",
+						  .message = "pod ml/train was asked to go"},
+						 {.type = "KubernetesReleaseStuck",
+						  .reason = "PodsHoldDevices",
+						  .message = "pod ml/train holds gpu 0"}};
+	struct world *world = *state;
+	struct world_node node;
+	json_t *reservation;
+	const char *id, *message;
+
+	world_ready(world, &node, 1);
+	reservation = world_reserve(world, 1);
+	id = world_text(reservation, "id");
+	world_bind(world, &node, world_text(reservation, "allocations.0.id"));
+	world_call(world, control_reservation_release, id, NULL);
+	message = world_text(world_reservation(world, id), "conditions.0.message");
+	/* Its hour, and a day. */
+	assert_non_null(strstr(message, "free at 2027-01-16T09:00:00.000Z, a day after"));
+	world_conditions(world, &node, told, 1);
+	message = world_text(world_reservation(world, id), "conditions.0.message");
+	assert_non_null(strstr(message, "says: pod ml/train was asked to go"));
+	world_conditions(world, &node, told, 2);
+	message = world_text(world_reservation(world, id), "conditions.0.message");
+	assert_non_null(strstr(message, "says: pod ml/train holds gpu 0; pod ml/train was"));
+	database_advance(60000);
+	message = world_text(world_reservation(world, id), "conditions.0.message");
+	assert_non_null(strstr(message, "has not been heard of since 2027-01-15T08:00:00.000Z"));
+	assert_non_null(strstr(message, "until it is back, or declared lost"));
+	world_store_spec(world, &node);
+	world_released(world, &node, world_text(reservation, "allocations.0.id"));
+	assert_false(world_has(world_reservation(world, id), "conditions.0"));
+}
+
+/* What a node was given stays its own though the clock went back to before it began: whoever comes then
+ * waits, and isn't placed where it can't begin. proves: RES-19 */
+static void test_a_clock_that_went_back_gives_nothing_twice(void **state)
+{
+	const int64_t hour_ms = (int64_t)60 * 60 * 1000;
+	struct world *world = *state;
+	struct world_node node;
+	json_t *first, *second;
+	const char *allocation;
+
+	world_ready(world, &node, 2);
+	database_advance(hour_ms);
+	world_heartbeat(world, &node);
+	first = world_reserve(world, 2);
+	allocation = world_text(first, "allocations.0.id");
+	world_bind(world, &node, allocation);
+	database_advance(-2 * hour_ms);
+	world_heartbeat(world, &node);
+	second = world_reserve(world, 1);
+	assert_string_equal(world_text(second, "state"), "pending");
+	world_call(world, control_reservation_release, world_text(first, "id"), NULL);
+	world_store_spec(world, &node);
+	world_released(world, &node, allocation);
+	database_advance(1000);
+	world_tick(world);
+	second = world_reservation(world, world_text(second, "id"));
+	assert_string_equal(world_text(second, "state"), "placed");
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -323,6 +390,8 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_stuck_release_is_carried_for_a_day_and_ends),
 		WORLD_TEST(test_unreachable_node_keeps_its_devices_until_it_is_lost),
 		WORLD_TEST(test_lost_node_fails_what_was_bound_and_places_the_rest_again),
+		WORLD_TEST(test_held_devices_tell_of_pods_and_ends),
+		WORLD_TEST(test_a_clock_that_went_back_gives_nothing_twice),
 	};
 
 	return database_main(argc, argv, tests, ARRAY_SIZE(tests));

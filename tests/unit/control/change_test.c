@@ -143,7 +143,8 @@ static void test_the_host_share_goes_on_with_the_devices(void **state)
 					       "\"startAt\":\"2027-01-15T10:00:00Z\""),
 				       "state"),
 			    "placed");
-	refused(world, running, ERROR_CONFLICT, "vCPUs or memory", "\"duration\":\"4h\"");
+	refused(world, running, ERROR_CONFLICT, "vCPUs, memory or huge pages",
+		"\"duration\":\"4h\"");
 	patch(world, running, "\"duration\":\"90m\"");
 }
 

@@ -38,26 +38,47 @@ static void test_one_replica_leads_until_its_lease_ends(void **state)
 	world_disconnect(&other);
 }
 
-struct fenced {
-	int64_t fence;
-	bool leads;
-};
-
-static bool fenced_body(struct store_connection *db, void *argument, struct error *error)
+static bool write_body(struct store_connection *db, void *argument, struct error *error)
 {
-	struct fenced *fenced = argument;
+	int *runs = argument;
 
-	return lead_check(db, fenced->fence, &fenced->leads, error);
+	(*runs)++;
+	return store_exec(db, "INSERT INTO counters (name, value) VALUES ('written', 1)",
+			  STORE_NO_PARAMS, error) &&
+	       store_exec(db, "DELETE FROM counters WHERE name = 'written'", STORE_NO_PARAMS,
+			  error);
 }
 
 static bool holds(struct control *control, int64_t fence)
 {
-	struct fenced fenced = {.fence = fence};
 	struct error error;
+	bool leads;
+	int runs = 0;
 
-	expect_ok(store_run(control->connection, STORE_WRITE, fenced_body, &fenced, &error),
-		  &error);
-	return fenced.leads;
+	expect_ok(lead_run(control, fence, write_body, &runs, &leads, &error), &error);
+	assert_int_equal(runs, leads);
+	return leads;
+}
+
+static bool refuse_body(struct store_connection *db, void *argument, struct error *error)
+{
+	(void)db;
+	(void)argument;
+	return error_set(error, ERROR_INVALID_STATE, "no");
+}
+
+/* A body that fails says nothing about the lease. */
+static void test_a_failed_step_ends_no_lead(void **state)
+{
+	struct world *world = *state;
+	struct error error;
+	int64_t fence;
+	bool leads = false;
+
+	expect_ok(lead_take(&world->control, &fence, &error), &error);
+	expect_error(lead_run(&world->control, fence, refuse_body, NULL, &leads, &error), &error,
+		     ERROR_INVALID_STATE, "no");
+	assert_true(leads);
 }
 
 /* A leader that slept finds in each transaction that it leads no more.
@@ -80,11 +101,37 @@ static void test_an_old_fence_does_nothing(void **state)
 	world_disconnect(&other);
 }
 
+/* The clock of the database went back by a day, and the leader is gone: its lease is of a time to come.
+ * proves: ADM-7 */
+static void test_a_lease_of_a_time_to_come_is_free(void **state)
+{
+	const int64_t day_ms = (int64_t)24 * 60 * 60 * 1000;
+	struct world *world = *state;
+	struct control other;
+	int64_t mine;
+	struct error error;
+
+	world_connect(world, "replica-2", &other);
+	assert_true(leads(&world->control));
+	expect_ok(lead_take(&world->control, &mine, &error), &error);
+	database_advance(-day_ms);
+	/* Who holds it keeps it, under the same fence. */
+	assert_true(leads(&world->control));
+	assert_true(holds(&world->control, mine));
+	assert_false(leads(&other));
+	database_advance(-day_ms);
+	assert_true(leads(&other));
+	assert_false(holds(&world->control, mine));
+	world_disconnect(&other);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		WORLD_TEST(test_one_replica_leads_until_its_lease_ends),
 		WORLD_TEST(test_an_old_fence_does_nothing),
+		WORLD_TEST(test_a_failed_step_ends_no_lead),
+		WORLD_TEST(test_a_lease_of_a_time_to_come_is_free),
 	};
 
 	return database_main(argc, argv, tests, ARRAY_SIZE(tests));

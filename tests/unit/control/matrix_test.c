@@ -61,6 +61,7 @@ static const struct row MATRIX[] = {
 	{"reservation_create", "user", BARRED, BOOKING},
 	{"reservation_list", "viewer", EMPTY, NULL},
 	{"reservation_get", "viewer", HIDDEN, NULL},
+	{"reservation_pod_requests", "viewer", HIDDEN, NULL},
 	{"reservation_patch", "user", HIDDEN, "{\"duration\":\"$nm\"}"},
 	{"reservation_release", "user", HIDDEN, NULL},
 	{"reservation_cancel", "user", HIDDEN, NULL},

@@ -16,7 +16,12 @@
 #define MINUTE_MS ((int64_t)60 * 1000)
 #define STEP_MS   (10 * MINUTE_MS)
 
+/* In steps. Nothing that is booked ends later than the latest start and the longest duration. */
+#define STARTS  24
+#define LONGEST 18
+
 struct fleet {
+	bool dra; /* its pool asks for it */
 	struct world *world;
 	struct seed *seed;
 	struct world_node nodes[MAX_NODES];
@@ -61,6 +66,9 @@ static void make_request(struct fleet *fleet, char *out, size_t size)
 	else if (seed_chance(seed, 20))
 		snprintf(more, sizeof more, ",\"resources\":{\"vcpu\":%d}",
 			 1 + (int)seed_below(seed, 40));
+	else if (seed_chance(seed, 15))
+		snprintf(more, sizeof more, ",\"resources\":{\"hugepages2MiGiB\":%d}",
+			 1 + (int)seed_below(seed, 3));
 	snprintf(out, size,
 		 "\"tenantId\":\"%s\",\"poolId\":\"%s\",\"binding\":\"kubernetes\",\"devices\":["
 		 "%s]%s",
@@ -109,6 +117,7 @@ static void set_label(struct world *world, const char *node, const char *name, c
 static void make_node(struct fleet *fleet, struct world_node *node)
 {
 	static const char *const old[] = {"assignment-limits", NULL};
+	static const char *const dra[] = {"kubernetes-binding", "assignment-limits", "dra", NULL};
 	const struct control_condition exposed = {"ForeignGpuExposure", "Exposed", "", {0}};
 	struct seed *seed = fleet->seed;
 
@@ -119,9 +128,14 @@ static void make_node(struct fleet *fleet, struct world_node *node)
 	node->uncut = (unsigned)seed_below(seed, 64) & (unsigned)seed_below(seed, 64);
 	node->unhealthy = seed_chance(seed, 20) ? 1u << seed_below(seed, 4) : 0;
 	node->vcpus = seed_chance(seed, 30) ? 8 : 64;
+	node->hugepages.bytes[HUGEPAGES_2MI] = (int64_t)seed_below(seed, 5) << 30;
 	if (seed_chance(seed, 10))
 		return;
-	world_hello(fleet->world, node, seed_chance(seed, 10) ? old : NULL);
+	node->dra = seed_chance(seed, fleet->dra ? 80 : 5);
+	world_hello(fleet->world, node,
+		    seed_chance(seed, 10)                ? old
+		    : node->dra && seed_chance(seed, 90) ? dra
+							 : NULL);
 	world_inventory(fleet->world, node);
 	world_conditions(fleet->world, node, &exposed, seed_chance(seed, 10) ? 1 : 0);
 	if (seed_chance(seed, 15))
@@ -135,20 +149,24 @@ static void make_node(struct fleet *fleet, struct world_node *node)
 static void make_fleet(struct fleet *fleet, int number)
 {
 	struct world *world = fleet->world;
-	json_t *pool = world_call(world, control_pool_create, NULL,
-				  "{\"tenantId\":\"%s\",\"siteId\":\"%s\",\"name\":\"p%d\","
-				  "\"class\":\"metal-host\",\"gpuModel\":\"H100\",\"policy\":{%s}}",
-				  world->tenant, world->site, number,
-				  number % 3 ? "" : "\"placement\":\"spread\"");
+	json_t *pool =
+		world_call(world, control_pool_create, NULL,
+			   "{\"tenantId\":\"%s\",\"siteId\":\"%s\",\"name\":\"p%d\","
+			   "\"class\":\"metal-host\",\"gpuModel\":\"H100\",\"policy\":{"
+			   "\"placement\":\"%s\",\"kubernetes\":{\"gpuApi\":\"%s\"}}}",
+			   world->tenant, world->site, number, number % 3 ? "bin-pack" : "spread",
+			   number % 4 ? "device-plugin" : "dra");
 	int bookings = (int)seed_below(fleet->seed, 20);
 
 	str_copy(world->pool, ID_SIZE, world_text(pool, "id"));
+	fleet->dra = number % 4 == 0;
 	fleet->count = 1 + seed_below(fleet->seed, MAX_NODES);
 	for (size_t i = 0; i < fleet->count; i++)
 		make_node(fleet, &fleet->nodes[i]);
 	for (int i = 0; i < bookings; i++) {
 		char request[1024], text[1280];
-		int64_t start_ms = database_time() + (int64_t)seed_below(fleet->seed, 24) * STEP_MS;
+		int64_t start_ms =
+			database_time() + (int64_t)seed_below(fleet->seed, STARTS) * STEP_MS;
 
 		make_request(fleet, request, sizeof request);
 		if (strstr(request, "gang"))
@@ -209,9 +227,10 @@ static bool choice_body(struct store_connection *db, void *argument, struct erro
 					    .needs_count = asked->needs_count,
 					    .from_ms = from_ms,
 					    .to_ms = from_ms + asked->duration_ms,
-					    .limited = asked->vcpus >= 0,
+					    .limited = asked->limited,
 					    .vcpus = asked->vcpus,
 					    .memory_bytes = asked->memory_bytes,
+					    .hugepages = asked->hugepages,
 					    .spot = asked->spot,
 					    .nodes = asked->gang_nodes,
 					    .same = asked->gang_same};
@@ -269,7 +288,8 @@ static int64_t model_first_fit(struct fleet *fleet, const char *request, int64_t
 {
 	int64_t now_ms = database_time();
 
-	for (int64_t at_ms = now_ms; at_ms < now_ms + 40 * STEP_MS; at_ms += STEP_MS) {
+	for (int64_t at_ms = now_ms; at_ms <= now_ms + (STARTS + LONGEST) * STEP_MS;
+	     at_ms += STEP_MS) {
 		char text[1280];
 		json_t *preview;
 		bool fits;
@@ -296,11 +316,11 @@ static int64_t parse_ms(const char *text)
 static void check_one(struct fleet *fleet, bool first_fit)
 {
 	char request[1024], text[1280];
-	int64_t minutes = 10 + 10 * (int64_t)seed_below(fleet->seed, 18);
+	int64_t minutes = 10 + 10 * (int64_t)seed_below(fleet->seed, LONGEST);
 	int64_t start_ms =
 		seed_chance(fleet->seed, 60)
 			? 0
-			: database_time() + (int64_t)seed_below(fleet->seed, 24) * STEP_MS;
+			: database_time() + (int64_t)seed_below(fleet->seed, STARTS) * STEP_MS;
 	json_t *preview, *reservation;
 	const char *state;
 

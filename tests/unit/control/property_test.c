@@ -344,10 +344,11 @@ static bool steal_body(struct store_connection *db, void *argument, struct error
 {
 	(void)argument;
 	return store_exec(db,
-			  "INSERT INTO allocations SELECT 'alc_thief', reservation, node, state, "
-			  "from_ms, to_ms, vcpus, memory_bytes, limited, assigned_generation, "
-			  "withdrawn_generation, bound_ms, releasing_ms, released_ms, lost_reason, "
-			  "lost_ms, end_reason, created_ms FROM allocations",
+			  "INSERT INTO allocations (id, reservation, node, state, from_ms, to_ms, "
+			  "vcpus, memory_bytes, limited, lost_reason, end_reason, created_ms) "
+			  "SELECT 'alc_thief', reservation, node, state, from_ms, to_ms, vcpus, "
+			  "memory_bytes, limited, lost_reason, end_reason, created_ms "
+			  "FROM allocations",
 			  STORE_NO_PARAMS, error) &&
 	       store_exec(db,
 			  "INSERT INTO bookings SELECT 'alc_thief', gpu, leaf_lo + 1, leaf_hi - 1, "

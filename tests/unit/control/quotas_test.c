@@ -247,6 +247,13 @@ static void test_quotas_are_the_operators_to_change(void **state)
 	world_refused(world, control_quota_create, NULL, ERROR_NOT_FOUND, "pool",
 		      "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"maxDevices\":1}",
 		      world_text(tenant, "id"), world->pool);
+	/* One that is only tried stays. */
+	call = (struct control_call){
+		.principal = &world->operator, .id = world_text(quota, "id"), .dry_run = "true"};
+	expect_ok(world_ask(world, control_quota_delete, &call, &answer, &error), &error);
+	assert_string_equal(world_text(answer, "id"), world_text(quota, "id"));
+	json_decref(answer);
+	world_call(world, control_quota_get, world_text(quota, "id"), NULL);
 	world_call(world, control_quota_delete, world_text(quota, "id"), NULL);
 	world_refused(world, control_quota_get, world_text(quota, "id"), ERROR_NOT_FOUND, "quota",
 		      NULL);

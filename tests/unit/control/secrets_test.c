@@ -300,14 +300,25 @@ static void test_a_new_key_seals_everything_anew(void **state)
 	json_t *secret = make(world, "k8s", "");
 	const char *id = world_text(secret, "id");
 	struct seal_keys *keys;
+	struct control other;
+	bool leads;
 	struct error error;
 
 	world_ready(world, &node, 1);
 	name_in_pool(world, world->pool, world_text(secret, "reference"));
 	expect_ok(seal_file_rotate(key_file, (struct wall){DATABASE_EPOCH_MS}, &error), &error);
 	ask(world, &node, false, world_text(secret, "reference"), "", NULL);
-	expect_ok(control_secrets_reseal(&world->control, &error), &error);
 	expect_ok(seal_keys_load(key_file, &keys, &error), &error);
+	/* It is the leader's to do. */
+	world_connect(world, "replica-2", &other);
+	expect_ok(control_lead(&other, &leads, &error), &error);
+	assert_true(leads);
+	expect_ok(control_secrets_reseal(&world->control, &error), &error);
+	secret = world_call(world, control_secret_get, id, NULL);
+	assert_string_equal(world_text(secret, "sealedBy"), seal_keys_id(keys, 1));
+	expect_ok(control_resign(&other, &error), &error);
+	world_disconnect(&other);
+	expect_ok(control_secrets_reseal(&world->control, &error), &error);
 	secret = world_call(world, control_secret_get, id, NULL);
 	assert_string_equal(world_text(secret, "sealedBy"), seal_keys_id(keys, 0));
 	assert_int_equal(world_int(secret, "version"), 1);

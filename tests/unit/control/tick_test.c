@@ -1,4 +1,6 @@
 /* What the leader's pass forgets. */
+#include "control/forget.h"
+#include "control/lead.h"
 #include "unit/control/world.h"
 
 #include <stdio.h>
@@ -79,6 +81,115 @@ static void test_failed_allocations_are_forgotten(void **state)
 			       "allocations.0"));
 }
 
+static bool old_events_body(struct store_connection *db, void *argument, struct error *error)
+{
+	const int64_t *many = argument;
+
+	return store_exec(db,
+			  "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "
+			  "WHERE i < $1) INSERT INTO events (seq, at_ms, tenant, type, subject, "
+			  "data) SELECT i + 1000000, 1, '', 'old', '', '{}' FROM n",
+			  STORE_PARAMS(store_int(*many)), error);
+}
+
+#define OLD_EVENTS "SELECT count(*) FROM events WHERE type = 'old'"
+
+static uint64_t committed(struct world *world)
+{
+	struct store_stats stats;
+
+	store_stats_read(world->store, STORE_WRITE, &stats);
+	return stats.committed;
+}
+
+/* However many there are to forget: they go in transactions of 1,000, and no pass is held up by them.
+ */
+static void test_much_is_forgotten_in_pieces(void **state)
+{
+	struct world *world = *state;
+	int64_t many = FORGET_BATCH * FORGET_BATCHES + 1500;
+	uint64_t before, idle;
+	struct error error;
+
+	world_tick(world);
+	before = committed(world);
+	world_tick(world);
+	idle = committed(world) - before;
+	expect_ok(store_run(world->control.connection, STORE_WRITE, old_events_body, &many, &error),
+		  &error);
+	before = committed(world);
+	world_tick(world);
+	assert_int_equal(count(world, OLD_EVENTS), 1500);
+	assert_int_equal(committed(world) - before, idle + FORGET_BATCHES - 1);
+	before = committed(world);
+	world_tick(world);
+	assert_int_equal(count(world, OLD_EVENTS), 0);
+	assert_int_equal(committed(world) - before, idle + 1);
+}
+
+/* A replica that slept forgets nothing once another leads.
+ * proves: ADM-7 */
+static void test_only_the_leader_forgets(void **state)
+{
+	struct world *world = *state;
+	int64_t many = 3, fence;
+	struct control other;
+	bool leads = true;
+	struct error error;
+
+	world_connect(world, "replica-2", &other);
+	expect_ok(store_run(world->control.connection, STORE_WRITE, old_events_body, &many, &error),
+		  &error);
+	expect_ok(lead_take(&world->control, &fence, &error), &error);
+	expect_ok(control_resign(&world->control, &error), &error);
+	expect_ok(lead_take(&other, &(int64_t){0}, &error), &error);
+	expect_ok(forget_old(&world->control, fence, &leads, &error), &error);
+	assert_false(leads);
+	assert_int_equal(count(world, OLD_EVENTS), 3);
+	expect_ok(control_tick(&other, &error), &error);
+	assert_int_equal(count(world, OLD_EVENTS), 0);
+	world_disconnect(&other);
+}
+
+/* No reason is noted yet, and the lease goes to another with the first one. */
+static bool steal_body(struct store_connection *db, void *argument, struct error *error)
+{
+	(void)argument;
+	if (!store_exec(db, "UPDATE reservations SET reasons = '[]'", STORE_NO_PARAMS, error))
+		return false;
+	if (!database_is_postgres())
+		return store_exec(db,
+				  "CREATE TRIGGER steal AFTER UPDATE OF reasons ON reservations "
+				  "BEGIN UPDATE leases SET fence = fence + 1; END",
+				  STORE_NO_PARAMS, error);
+	return store_exec(db,
+			  "CREATE FUNCTION steal() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN "
+			  "UPDATE leases SET fence = fence + 1; RETURN NEW; END'",
+			  STORE_NO_PARAMS, error) &&
+	       store_exec(db,
+			  "CREATE TRIGGER steal AFTER UPDATE OF reasons ON reservations FOR EACH "
+			  "ROW EXECUTE FUNCTION steal()",
+			  STORE_NO_PARAMS, error);
+}
+
+/* proves: ADM-7 */
+static void test_only_the_leader_notes_why_something_waits(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	struct error error;
+
+	world_ready(world, &node, 1);
+	world_reserve(world, 1);
+	for (int i = 0; i < 3; i++)
+		world_reserve(world, 1);
+	expect_ok(store_run(world->control.connection, STORE_WRITE, steal_body, NULL, &error),
+		  &error);
+	world_tick(world);
+	assert_int_equal(count(world, "SELECT count(*) FROM reservations WHERE reasons <> '[]'"),
+			 1);
+}
+
 struct crowd {
 	const char *like;
 	int count;
@@ -154,6 +265,9 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		WORLD_TEST(test_audit_is_kept_for_400_days),
 		WORLD_TEST(test_failed_allocations_are_forgotten),
+		WORLD_TEST(test_much_is_forgotten_in_pieces),
+		WORLD_TEST(test_only_the_leader_forgets),
+		WORLD_TEST(test_only_the_leader_notes_why_something_waits),
 		WORLD_TEST(test_whoever_waits_behind_a_crowd_gets_a_turn),
 		WORLD_TEST(test_a_node_that_is_gone_has_no_room),
 	};

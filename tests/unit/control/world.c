@@ -325,19 +325,21 @@ void world_inventory(struct world *world, struct world_node *node)
 				 health);
 		}
 	}
-	report.inventory = (struct control_inventory){.kubernetes_node_name = "gpu-node",
-						      .hostname = "gpu-node",
-						      .kernel = "6.8",
-						      .vcpus = node->vcpus,
-						      .memory_bytes = node->memory_bytes,
-						      .simulated = true,
-						      .simulated_reason = "a test",
-						      .driver_version = "580",
-						      .gpu_api = "device-plugin",
-						      .gpus = room->gpus,
-						      .gpus_count = (size_t)node->gpus,
-						      .atoms = room->atoms,
-						      .atoms_count = room->atoms_count};
+	report.inventory =
+		(struct control_inventory){.kubernetes_node_name = "gpu-node",
+					   .hostname = "gpu-node",
+					   .kernel = "6.8",
+					   .vcpus = node->vcpus,
+					   .memory_bytes = node->memory_bytes,
+					   .hugepages = node->hugepages,
+					   .simulated = true,
+					   .simulated_reason = "a test",
+					   .driver_version = "580",
+					   .gpu_api = node->dra ? "dra" : "device-plugin",
+					   .gpus = room->gpus,
+					   .gpus_count = (size_t)node->gpus,
+					   .atoms = room->atoms,
+					   .atoms_count = room->atoms_count};
 	world_report(world, node, report);
 	free(room);
 }

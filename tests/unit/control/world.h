@@ -66,8 +66,10 @@ struct world_node {
 	int migs;           /* "1g.10gb" instances on each GPU */
 	unsigned uncut;     /* bit by GPU: it has neither */
 	unsigned unhealthy; /* bit by GPU */
+	bool dra;           /* its own way to the kubelet */
 	int32_t vcpus;
 	int64_t memory_bytes;
+	struct hugepages hugepages;
 };
 
 /* Joins with a fresh token of the world's pool; not connected yet. */

@@ -9,8 +9,6 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-#define PATIENCE_MS 10000
-
 static const char *bcd, *library;
 
 struct world {
@@ -19,6 +17,7 @@ struct world {
 	struct child *child;
 	struct loop_timer *patience, *tick;
 	json_t *scene;
+	int64_t death_ms;
 
 	int readings, failures, stuck, xids;
 	struct reading reading; /* the last */
@@ -85,14 +84,14 @@ static void wait_until(bool (*done)(struct world *world))
 	world.done = done;
 	if (done(&world))
 		return;
-	loop_timer_start(world.patience, PATIENCE_MS);
+	loop_timer_start(world.patience, TEST_PATIENCE_MS);
 	loop_run(world.loop);
 	loop_timer_stop(world.patience);
 }
 
 static int make(void **state)
 {
-	world = (struct world){0};
+	world = (struct world){.death_ms = CHILD_DEATH_MS};
 	if (folder_make(&world.folder) < 0)
 		return -1;
 	*state = &world;
@@ -130,7 +129,7 @@ static void start_with(const char *program, int64_t deadline_ms)
 		.deadline_ms = deadline_ms,
 		.respawn_min_ms = 20,
 		.respawn_max_ms = 80,
-		.death_ms = 100,
+		.death_ms = world.death_ms,
 	};
 
 	world.child = child_create(world.loop, &options, &handlers, NULL);
@@ -275,6 +274,7 @@ static void test_no_second_process_beside_a_stuck_one(void **state UNUSED)
 	pid_t pid;
 
 	fakedriver_write(world.scene);
+	world.death_ms = 100; /* for it to be over soon: nothing ends it */
 	start_with(bcd, 200);
 	wait_until(has_reading);
 	pid = child_pid(world.child);

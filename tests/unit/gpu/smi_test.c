@@ -9,7 +9,6 @@
 
 #define LONG_MS  20000 /* no test waits for it */
 #define SHORT_MS 300   /* for what hangs */
-#define DEATH_MS 100
 
 /* gpu/smi.c is built into this test with its proc_signal() renamed to this: what is stuck in the
  * kernel survives SIGKILL. */
@@ -24,6 +23,7 @@ void test_proc_signal(struct proc *proc, int signal)
 }
 
 static struct loop *loop;
+static int64_t death_ms;
 
 /* What was heard last. */
 static struct {
@@ -35,6 +35,7 @@ static struct {
 static int make(void **state)
 {
 	loop = loop_create();
+	death_ms = SMI_TOOL_DEATH_MS;
 	memset(&heard, 0, sizeof heard);
 	if (folder_make(state))
 		return -1;
@@ -69,7 +70,7 @@ static void on_failure(void *arg UNUSED, const struct error *error, bool stuck)
 static struct smi_tool *make_tool(const char *program, const char *root, int64_t deadline_ms)
 {
 	const struct smi_tool_options options = {
-		.program = program, .root = root, .deadline_ms = deadline_ms, .death_ms = DEATH_MS};
+		.program = program, .root = root, .deadline_ms = deadline_ms, .death_ms = death_ms};
 	const struct smi_tool_handlers handlers = {on_reading, on_failure};
 
 	return smi_tool_create(loop, &options, &handlers, NULL);
@@ -209,9 +210,11 @@ static void test_one_that_hangs_is_killed(void **state)
 /* One that can't be killed is left alone, with no second beside it, until it ends. */
 static void test_a_stuck_one_stays_alone(void **state)
 {
-	struct smi_tool *tool = make_tool(FAKE_SMI, NULL, SHORT_MS);
+	struct smi_tool *tool;
 	pid_t stuck;
 
+	death_ms = 100; /* for it to be over soon: nothing ends it */
+	tool = make_tool(FAKE_SMI, NULL, SHORT_MS);
 	set_scene(state, ONE_GPU, ", \"hang\": [\"nvmlDeviceGetName\"]");
 	is_unkillable = true;
 	smi_tool_ask(tool);

@@ -43,13 +43,10 @@ static bool read_request(struct fake_server *server, int fd)
 	}
 }
 
-static void answer(struct fake_server *server, int fd)
+static void say_it(const struct fake_answer *say, int fd)
 {
-	const struct fake_answer *say = &server->answers[server->next];
 	CLEANUP(buf) struct buf out = {0};
 
-	if (server->next + 1 < server->count)
-		server->next++;
 	usleep((useconds_t)say->delay_ms * 1000);
 	if (say->raw) {
 		(void)!send(fd, say->raw, strlen(say->raw), MSG_NOSIGNAL);
@@ -60,6 +57,25 @@ static void answer(struct fake_server *server, int fd)
 	if (!say->cut)
 		buf_add_text(&out, say->body);
 	(void)!send(fd, out.data, out.length, MSG_NOSIGNAL);
+}
+
+/* Also when the server is to stop. */
+static void wait_for_close(struct fake_server *server, int fd)
+{
+	struct pollfd polls[] = {{fd, POLLIN, 0}, {server->stop[0], POLLIN, 0}};
+
+	(void)!poll(polls, 2, -1);
+}
+
+static void answer(struct fake_server *server, int fd)
+{
+	const struct fake_answer *say = &server->answers[server->next];
+
+	if (server->next + 1 < server->count)
+		server->next++;
+	say_it(say, fd);
+	if (say->hold)
+		wait_for_close(server, fd);
 }
 
 static void *serve(void *arg)

@@ -14,6 +14,7 @@ struct fake_answer {
 	int delay_ms;    /* before the first byte */
 	bool cut;        /* close after the headers */
 	const char *raw; /* instead of all that: these bytes */
+	bool hold;       /* then say nothing more until the client has closed */
 };
 
 struct fake_server;

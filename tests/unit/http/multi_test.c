@@ -192,14 +192,211 @@ static void test_ends_at_any_moment(void **state UNUSED)
 	fake_server_destroy(server);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+/* --- streams --- */
+
+#define CHUNKED "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+static struct stream {
+	struct buf data;
+	int begun;
+	const char *stop_at; /* what has come: then `end` */
+	enum {
+		STOP,
+		CANCEL,
+		DESTROY
+	} end;
+	struct http_call *call;
+} stream;
+
+static bool on_data(void *arg UNUSED, const char *data, size_t length, struct error *error)
+{
+	assert_int_equal(outcome.told, 0);
+	stream.begun += length == 0;
+	assert_int_equal(stream.begun, 1); /* before all bytes, once */
+	buf_add(&stream.data, data, length);
+	if (!stream.stop_at || !str_equal(buf_text(&stream.data), stream.stop_at))
+		return true;
+	if (stream.end == CANCEL)
+		http_call_cancel(stream.call);
+	if (stream.end == DESTROY)
+		http_multi_destroy(TAKE(outcome.multi));
+	return error_set(error, ERROR_INVALID_INPUT, "enough");
+}
+
+static void start_stream(const char *url, int64_t timeout_ms)
+{
+	const struct http_request request = {
+		.method = "GET", .url = url, .max_answer = 16, .timeout_ms = timeout_ms};
+
+	stream.call = http_multi_stream(outcome.multi, &NOBODY, &request, on_data, on_done, NULL);
+}
+
+static void run_stream(const struct fake_answer *answer, const char *stop_at, int end)
+{
+	struct fake_server *server = fake_server_start(answer, 1);
+
+	buf_clear(&stream.data);
+	stream.begun = outcome.told = 0;
+	stream.stop_at = stop_at;
+	stream.end = end;
+	start_stream(fake_server_url(server), 0);
+	assert_int_equal(stream.begun + outcome.told, 0); /* never from inside */
+	loop_run(loop);
+	fake_server_destroy(server);
+}
+
+static int teardown_stream(void **state)
+{
+	buf_deinit(&stream.data);
+	stream = (struct stream){0};
+	return teardown(state);
+}
+
+static void test_a_stream_comes_to_its_end(void **state UNUSED)
+{
+	const struct fake_answer all = {.raw = CHUNKED "14\r\nmore than 16 bytes..\r\n"
+						       "1\r\n!\r\n0\r\n\r\n"};
+	const struct fake_answer cut = {.raw = CHUNKED "4\r\nhalf\r\n"};
+	const struct fake_answer refused = {
+		.status = 403, .body = "no", .headers = "Retry-After: 7\r\n"};
+	const struct fake_answer large = {.status = 500, .body = "seventeen bytes.."};
+
+	run_stream(&all, NULL, STOP);
+	assert_int_equal(outcome.told, 1);
+	assert_int_equal(outcome.way, HTTP_ANSWERED);
+	assert_int_equal(outcome.status, 200);
+	assert_string_equal(outcome.body, "");
+	assert_string_equal(buf_text(&stream.data), "more than 16 bytes..!");
+	run_stream(&cut, NULL, STOP);
+	assert_int_equal(outcome.told, 1);
+	assert_int_equal(outcome.way, HTTP_BROKEN);
+	assert_string_equal(buf_text(&stream.data), "half");
+	run_stream(&refused, NULL, STOP);
+	assert_int_equal(outcome.way, HTTP_ANSWERED);
+	assert_int_equal(outcome.status, 403);
+	assert_int_equal(outcome.retry_after_s, 7);
+	assert_string_equal(outcome.body, "no");
+	assert_int_equal(stream.begun, 0);
+	run_stream(&large, NULL, STOP);
+	assert_int_equal(outcome.way, HTTP_HOPELESS);
+	assert_int_equal(outcome.error.code, ERROR_RESOURCES_EXHAUSTED);
+}
+
+/* The server says nothing after it: so what has come is handed on before the end. */
+static void test_a_stream_is_ended(void **state UNUSED)
+{
+	const struct fake_answer held = {.raw = CHUNKED "4\r\nhalf\r\n", .hold = true};
+	const struct fake_answer silent = {.raw = CHUNKED, .hold = true};
+
+	run_stream(&held, "half", STOP);
+	assert_int_equal(outcome.told, 1);
+	assert_int_equal(outcome.way, HTTP_BROKEN);
+	assert_string_equal(outcome.error.what, "enough");
+	run_stream(&silent, "", CANCEL); /* when it has begun */
+	assert_int_equal(outcome.told, 0);
+	assert_int_equal(stream.begun, 1);
+	run_stream(&held, "half", CANCEL);
+	assert_int_equal(outcome.told, 0);
+	run_stream(&held, "half", DESTROY);
+	assert_int_equal(outcome.told, 0);
+	assert_null(outcome.multi);
+}
+
+static void test_a_stream_has_a_deadline(void **state UNUSED)
+{
+	const struct fake_answer silent = {.raw = CHUNKED, .hold = true};
+	struct fake_server *server = fake_server_start(&silent, 1);
+
+	start_stream(fake_server_url(server), 100);
+	loop_run(loop);
+	assert_int_equal(stream.begun, 1);
+	assert_int_equal(outcome.told, 1);
+	assert_int_equal(outcome.way, HTTP_BROKEN);
+	outcome.told = 0;
+	start_stream("nonsense://", 100);
+	assert_int_equal(outcome.told, 0);
+	loop_run(loop);
+	assert_int_equal(outcome.told, 1);
+	assert_int_equal(outcome.way, HTTP_HOPELESS);
+	fake_server_destroy(server);
+}
+
+static void test_streams_take_nobodys_place(void **state UNUSED)
+{
+	const struct fake_answer silent = {.raw = CHUNKED, .hold = true};
+	const struct fake_answer quick = {.status = 200, .body = "quick"};
+	struct fake_server *slow = fake_server_start(&silent, 1);
+	struct fake_server *server = fake_server_start(&quick, 1);
+
+	for (int i = 0; i < HTTP_MULTI_CONNECTIONS; i++)
+		start_stream(fake_server_url(slow), 10000);
+	outcome.destroy = true; /* once that one is told */
+	start(&NOBODY, "GET", fake_server_url(server), NULL, 5000);
+	loop_run(loop);
+	assert_int_equal(outcome.told, 1);
+	assert_string_equal(outcome.body, "quick");
+	fake_server_destroy(slow);
+	fake_server_destroy(server);
+}
+
+/* The timer of our end of the connection to that port, as Linux tells it: 2 is the keepalive's. */
+static bool is_kept_alive(unsigned port, unsigned *ret_ticks)
+{
+	FILE *file = fopen("/proc/self/net/tcp", "re");
+	char line[512];
+	bool found = false;
+
+	assert_non_null(file);
+	while (!found && fgets(line, sizeof line, file)) {
+		unsigned remote, state, timer;
+
+		found = sscanf(line, " %*u: %*x:%*x %*x:%x %x %*x:%*x %x:%x", &remote, &state,
+			       &timer, ret_ticks) == 4 &&
+			remote == port && state == 1 && timer == 2;
+	}
+	fclose(file);
+	return found;
+}
+
+static bool on_begun(void *arg, const char *data UNUSED, size_t length UNUSED, struct error *error)
+{
+	unsigned port, ticks = 0;
+
+	assert_int_equal(sscanf(arg, "http://127.0.0.1:%u", &port), 1);
+	assert_true(is_kept_alive(port, &ticks));
+	assert_in_range(ticks, 1, HTTP_MULTI_SILENCE_S * 100);
+	return error_set(error, ERROR_INTERNAL, "seen");
+}
+
+static void test_a_silent_server_is_asked(void **state UNUSED)
+{
+	const struct fake_answer silent = {.raw = CHUNKED, .hold = true};
+	struct fake_server *server = fake_server_start(&silent, 1);
+	const struct http_request request = {.method = "GET", .url = fake_server_url(server)};
+
+	http_multi_stream(outcome.multi, &NOBODY, &request, on_begun, on_done, (void *)request.url);
+	loop_run(loop);
+	assert_string_equal(outcome.error.what, "seen");
+	fake_server_destroy(server);
+}
+
+#define STREAM(name) cmocka_unit_test_setup_teardown(name, setup, teardown_stream)
+#define TEST(name)   cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_answers),           TEST(test_how_far_it_came),
-		TEST(test_what_never_leaves), TEST(test_certificates_that_are_none),
-		TEST(test_time_runs_out),     TEST(test_ends_at_any_moment),
+		TEST(test_answers),
+		TEST(test_how_far_it_came),
+		TEST(test_what_never_leaves),
+		TEST(test_certificates_that_are_none),
+		TEST(test_time_runs_out),
+		TEST(test_ends_at_any_moment),
+		STREAM(test_a_stream_comes_to_its_end),
+		STREAM(test_a_stream_is_ended),
+		STREAM(test_a_stream_has_a_deadline),
+		STREAM(test_streams_take_nobodys_place),
+		STREAM(test_a_silent_server_is_asked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

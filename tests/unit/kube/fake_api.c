@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define MAX_CONNECTIONS 64
+#define LOOKS_MS        20
 
 struct connection {
 	struct fake_api *api;
@@ -24,6 +25,10 @@ struct fake_api {
 	SSL_CTX *context;
 	const struct fake_api_answer *answers;
 	size_t count, next, requests;
+	const char *aside;
+	struct fake_api_answer aside_answer;
+	const struct fake_api_answer *watches;
+	size_t watches_count, watched;
 	int listener, stop[2], port;
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -67,6 +72,33 @@ static bool read_request(const struct connection *connection, SSL *tls, struct b
 	}
 }
 
+/* "GET /path": does the path begin with what is asked aside? */
+static bool is_aside(const struct fake_api *api, const struct buf *request)
+{
+	const char *path = strchr(buf_text(request), ' ');
+
+	return api->aside && path && str_starts(path + 1, api->aside);
+}
+
+static bool is_watch(const struct fake_api *api, const struct buf *request)
+{
+	const char *watch = strstr(buf_text(request), "watch=true");
+
+	return api->watches && watch && watch < strstr(buf_text(request), "\r\n");
+}
+
+static struct fake_api_answer next_watch(struct fake_api *api)
+{
+	struct fake_api_answer answer;
+
+	pthread_mutex_lock(&api->lock);
+	answer = api->watches[api->watched];
+	if (api->watched + 1 < api->watches_count)
+		api->watched++;
+	pthread_mutex_unlock(&api->lock);
+	return answer;
+}
+
 static struct fake_api_answer note_request(struct connection *connection, SSL *tls,
 					   const struct buf *request)
 {
@@ -75,6 +107,10 @@ static struct fake_api_answer note_request(struct connection *connection, SSL *t
 	struct fake_api_answer answer;
 	char name[64] = "";
 
+	if (is_aside(api, request) || is_watch(api, request)) {
+		X509_free(client);
+		return is_aside(api, request) ? api->aside_answer : next_watch(api);
+	}
 	if (client)
 		X509_NAME_get_text_by_NID(X509_get_subject_name(client), NID_commonName, name,
 					  sizeof name);
@@ -89,6 +125,42 @@ static struct fake_api_answer note_request(struct connection *connection, SSL *t
 	return answer;
 }
 
+/* False: the client is tired of it, or the test is over. */
+static bool wait_for_requests(const struct connection *connection, size_t requests)
+{
+	struct pollfd polls[] = {{connection->fd, POLLIN, 0},
+				 {connection->api->stop[0], POLLIN, 0}};
+
+	while (fake_api_requests(connection->api) < requests)
+		if (poll(polls, 2, LOOKS_MS) != 0)
+			return false;
+	return true;
+}
+
+/* False when nobody may ask again on this connection. */
+static bool send_stream(const struct connection *connection, SSL *tls,
+			const struct fake_api_answer *say)
+{
+	CLEANUP(buf) struct buf out = {0};
+
+	buf_printf(&out, "HTTP/1.1 %d Said\r\nTransfer-Encoding: chunked\r\n\r\n", say->status);
+	if (say->after > 0) {
+		if (SSL_write(tls, out.data, (int)out.length) <= 0 ||
+		    !wait_for_requests(connection, say->after))
+			return false;
+		buf_clear(&out);
+	}
+	if (*say->body)
+		buf_printf(&out, "%zx\r\n%s\r\n", strlen(say->body), say->body);
+	if (say->stream == FAKE_API_ENDS)
+		buf_add_text(&out, "0\r\n\r\n");
+	if (SSL_write(tls, out.data, (int)out.length) <= 0)
+		return false;
+	if (say->stream == FAKE_API_HOLDS)
+		(void)readable(connection, tls);
+	return say->stream == FAKE_API_ENDS;
+}
+
 static bool send_answer(const struct connection *connection, SSL *tls,
 			const struct fake_api_answer *say)
 {
@@ -99,6 +171,8 @@ static bool send_answer(const struct connection *connection, SSL *tls,
 		return false;
 	if (say->slam)
 		return false;
+	if (say->stream)
+		return send_stream(connection, tls, say);
 	buf_printf(&out, "HTTP/1.1 %d Said\r\nContent-Length: %zu\r\n%s\r\n", say->status,
 		   strlen(say->body) + say->padding, say->headers ? say->headers : "");
 	if (!say->cut) {
@@ -188,6 +262,10 @@ struct fake_api *fake_api_start(const struct fake_api_options *options)
 	api->context = make_context(options);
 	api->answers = options->answers;
 	api->count = options->count;
+	api->aside = options->aside;
+	api->aside_answer = options->aside_answer;
+	api->watches = options->watches;
+	api->watches_count = options->watches_count;
 	pthread_mutex_init(&api->lock, NULL);
 	api->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (api->listener < 0 || bind(api->listener, (struct sockaddr *)&address, length) != 0 ||

@@ -17,12 +17,26 @@ struct fake_api_answer {
 	int delay_ms;   /* before the first byte */
 	bool slam;      /* close without a byte of answer */
 	bool cut;       /* close after the headers */
+	enum fake_api_stream {
+		FAKE_API_WHOLE,
+		FAKE_API_ENDS,   /* the body comes as a stream that ends at once, */
+		FAKE_API_BREAKS, /* or is broken off, */
+		FAKE_API_HOLDS,  /* or says nothing more until the client has closed */
+	} stream;
+	size_t after; /* its body waits until so many requests have been counted */
 };
 
 struct fake_api_options {
 	const char *certificate_pem, *key_pem;
 	const struct fake_api_answer *answers;
 	size_t count;
+	/* What is asked below this path gets its own answer, and is neither counted nor remembered. */
+	const char *aside; /* NULL: nothing is */
+	struct fake_api_answer aside_answer;
+	/* Watches ("watch=true") have answers of their own, the last one again and again, and are neither
+	 * counted nor remembered. NULL: they are requests like others. */
+	const struct fake_api_answer *watches;
+	size_t watches_count;
 };
 
 struct fake_api;

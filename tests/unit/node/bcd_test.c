@@ -4,9 +4,12 @@
 #include "sys/durable.h"
 #include "text/tree.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,9 +51,11 @@ static void write_config(void **state)
 	CLEANUP(buf) struct buf text = {0};
 	struct error error;
 
+	/* No API server: a kubeconfig that isn't there is a condition, after some tries. */
 	buf_printf(&text,
 		   "[paths]\nroot = '%s'\n[host]\nunits = false\n[gpu]\nsource = 'sim'\n"
-		   "sim_file = '%s/gpus.toml'\n[kubernetes]\nnode_name = 'n1'\n",
+		   "sim_file = '%s/gpus.toml'\n[kubernetes]\nnode_name = 'n1'\n"
+		   "kubeconfig = ''\n",
 		   (char *)*state, (char *)*state);
 	expect_ok(durable_replace(folder_path(state, "config.toml"), text.data, text.length, 0600,
 				  &error),
@@ -120,6 +125,24 @@ static void test_configuration_that_is_wrong(void **state)
 	/* proves: JOIN-34 */
 	expect(&it, 2, "kubernetes.gpu_api");
 	expect(&it, 2, "both");
+}
+
+/* In a pod the name comes by the environment; the other verbs need none. proves: HOSTED-41 */
+static void test_a_hosted_node_without_its_name(void **state)
+{
+	static const char text[] = "[paths]\nroot = '/nonexistent'\n[host]\nunits = false\n";
+	struct error error;
+	struct run it;
+
+	expect_ok(durable_replace(folder_path(state, "nameless.toml"), text, sizeof text - 1, 0600,
+				  &error),
+		  &error);
+	assert_int_equal(unsetenv("NODE_NAME"), 0);
+	run(&it, "--config '%s' node", folder_path(state, "nameless.toml"));
+	expect(&it, 2, "NODE_NAME isn't set");
+	expect(&it, 2, "fieldRef spec.nodeName");
+	run(&it, "--config '%s' status", folder_path(state, "nameless.toml"));
+	expect(&it, 3, "bcd.sock");
 }
 
 /* The beginning of the first GPU's UUID. */
@@ -207,13 +230,13 @@ static void check_until(const char *config, int status)
 {
 	struct run it;
 
-	for (int i = 0; i < 200; i++) {
+	for (int i = 0; i < TEST_PATIENCE_MS / 20; i++) {
 		run(&it, "status --config '%s' --check", config);
 		if (it.status == status)
 			return;
 		usleep(20000);
 	}
-	fail_msg("status %d, not %d", it.status, status);
+	fail_msg("status %d, not %d:\n%s", it.status, status, it.text);
 }
 
 /* The number that the line with `what` begins with. */
@@ -241,7 +264,7 @@ static void test_status_is_a_liveness_probe(void **state)
 	run(&it, "status --config '%s'", config);
 	expect(&it, 3, "Is it running? Start it: bcd --config '");
 	child = start_daemon(state);
-	for (int i = 0; i < 100; i++) {
+	for (int i = 0; i < TEST_PATIENCE_MS / 20; i++) {
 		run(&it, "--config '%s' status", config);
 		if (it.status == 0)
 			break;
@@ -269,10 +292,13 @@ static void test_status_is_a_liveness_probe(void **state)
 	run(&it, "status --config '%s'", config);
 	expect(&it, 0, "XID 79");
 	assert_int_equal(number_before(it.text, "XID 79"), 3); /* as `bcd sim` counts them */
+	expect(&it, 0, "XID 79: fell off the bus, for ");
+	expect_logged_once(state, "gpu.unhealthy");
 	run(&it, "sim set --config '%s' 3 xid=none", config);
 	check_until(config, 0);
+	expect_logged_once(state, "gpu.healthy");
 	assert_int_equal(unlink(folder_path(state, "gpus.toml")), 0);
-	for (int i = 0; i < 200; i++) {
+	for (int i = 0; i < TEST_PATIENCE_MS / 20; i++) {
 		run(&it, "status --config '%s' --check", config);
 		if (it.status != 0)
 			break;
@@ -285,6 +311,47 @@ static void test_status_is_a_liveness_probe(void **state)
 	assert_int_equal(kill(child, SIGTERM), 0);
 	assert_int_equal(waitpid(child, &it.status, 0), child);
 	assert_true(WIFEXITED(it.status) && WEXITSTATUS(it.status) == 0);
+}
+
+/* A socket there that nobody answers at. */
+static int listen_deaf(void **state, const char *name)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	str_copy(address.sun_path, sizeof address.sun_path, folder_path(state, name));
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+	assert_int_equal(listen(fd, 4), 0);
+	return fd;
+}
+
+/* The time to wait is one, whoever is asked: nothing is left of it for the bcd that waits.
+ * proves: DOC-26 */
+static void test_one_time_for_all_who_are_asked(void **state)
+{
+	struct error error;
+	struct run it;
+	int serving, waiting, asked;
+
+	write_config(state);
+	expect_ok(durable_make_folder(folder_path(state, "run/bcd"), 0700, &error), &error);
+	serving = listen_deaf(state, "run/bcd/bcd.sock");
+	waiting = listen_deaf(state, "run/bcd/waiting.sock");
+	run(&it, "status --config '%s' --timeout 1", folder_path(state, "config.toml"));
+	expect(&it, 3, "doesn't answer");
+	asked = accept(serving, NULL, NULL);
+	assert_true(asked >= 0);
+	assert_true(accept(waiting, NULL, NULL) < 0 && errno == EAGAIN);
+	/* where nobody serves, the one that waits is asked at once */
+	assert_int_equal(unlink(folder_path(state, "run/bcd/bcd.sock")), 0);
+	run(&it, "status --config '%s' --timeout 1", folder_path(state, "config.toml"));
+	expect(&it, 3, "");
+	close(asked);
+	asked = accept(waiting, NULL, NULL);
+	assert_true(asked >= 0);
+	close(asked);
+	close(serving);
+	close(waiting);
 }
 
 static void test_a_node_that_has_not_joined(void **state)
@@ -303,20 +370,38 @@ static void test_a_node_that_has_not_joined(void **state)
 		  &error);
 	run(&it, "--config '%s' node", folder_path(state, "config.toml"));
 	expect(&it, 1, "Join first: bcd join --token-file FILE.");
+	run(&it, "--config '%s' status", folder_path(state, "config.toml"));
+	expect(&it, 3, "hasn't joined a control plane yet: bcd join --token-file FILE");
 	run(&it, "--config '%s' join", folder_path(state, "config.toml"));
 	expect(&it, 2, "--token-file");
 }
 
+/* Nobody else is in its way: it ends and says what is. */
+static void test_a_lock_that_is_no_file(void **state)
+{
+	struct error error;
+	struct run it;
+
+	write_config(state);
+	expect_ok(durable_make_folder(folder_path(state, "var/lib/bcd/lock"), 0700, &error),
+		  &error);
+	run(&it, "--config '%s' node", folder_path(state, "config.toml"));
+	expect(&it, 1, "var/lib/bcd/lock': not a file but a folder");
+	expect(&it, 1, "Move it away");
+}
+
 int main(int argc, char **argv)
 {
-#define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, folder_make, folder_remove)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_version_and_help),
-		WITH_FOLDER(test_a_full_disk_behind_stdout),
-		WITH_FOLDER(test_configuration_that_is_wrong),
-		WITH_FOLDER(test_sim),
-		WITH_FOLDER(test_status_is_a_liveness_probe),
-		WITH_FOLDER(test_a_node_that_has_not_joined),
+		IN_FOLDER(test_a_full_disk_behind_stdout),
+		IN_FOLDER(test_configuration_that_is_wrong),
+		IN_FOLDER(test_a_hosted_node_without_its_name),
+		IN_FOLDER(test_sim),
+		IN_FOLDER(test_status_is_a_liveness_probe),
+		IN_FOLDER(test_one_time_for_all_who_are_asked),
+		IN_FOLDER(test_a_node_that_has_not_joined),
+		IN_FOLDER(test_a_lock_that_is_no_file),
 	};
 
 	if (argc != 2) {

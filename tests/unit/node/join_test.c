@@ -1,237 +1,13 @@
-/* `bcd join` against a join service in a child process, over TLS on loopback. */
-#include "node/join.h"
+/* `bcd join`: once, with which files and pins, and what is there already. */
+#include "join_world.h"
 
 #include "lib/folder.h"
-#include "lib/test.h"
-#include "pki/cert.h"
-#include "pki/envelope.h"
-#include "pki/folder.h"
-#include "proto/join.pb-c.h"
-#include "proto/message.h"
-#include "proto/methods.h"
-#include "rpc/rpc.h"
-#include "rpc/tls.h"
 #include "sys/clock.h"
 #include "sys/durable.h"
-#include "sys/random.h"
-#include "text/toml.h"
 
-#include <signal.h>
+#include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#define NAME  "gateway.test"
-#define TOKEN "bcj1_jt_01kb00000000000000000000aa_BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBA"
-
-MESSAGE_TYPE(join_request, Bettercompute__V1__JoinRequest, bettercompute__v1__join_request)
-MESSAGE_TYPE(join_answer, Bettercompute__V1__JoinAnswer, bettercompute__v1__join_answer)
-
-enum mode {
-	MODE_HONEST,
-	MODE_REFUSES,      /* the token is expired */
-	MODE_OTHER_SIGNER, /* a key that nobody pinned */
-	MODE_OTHER_NONCE,
-	MODE_BUSY,
-};
-
-struct world {
-	void *folder;
-	struct pki_folder pki;
-	struct pki_pins pins;
-	struct config config;
-	char token[512];
-	char address[64];
-	pid_t server;
-};
-
-/* --- the service, in its own process --- */
-
-struct service {
-	struct loop *loop;
-	struct pki_folder *pki;
-	enum mode mode;
-};
-
-static void must(bool ok, const struct error *error)
-{
-	if (ok)
-		return;
-	fprintf(stderr, "join service: %s\n", error->what);
-	_exit(1);
-}
-
-static void make_answer(struct service *service, const struct join_request *request,
-			struct buf *certificate, char **ret_envelope)
-{
-	const struct cert_issuer issuer = {service->pki->node_ca_pem, service->pki->node_ca_key};
-	CLEANUP(pki_key) struct pki_key *asker = NULL, *stranger = NULL;
-	struct join_answer answer = {.trust = message_text("platform"),
-				     .gateway_address = message_text("gw:7443"),
-				     .gateway_server_name = message_text(NAME)};
-	struct error error;
-
-	must(cert_request_check(request->csr_pem, strlen(request->csr_pem), &asker, &error),
-	     &error);
-	must(pki_key_generate(&stranger, &error), &error);
-	random_id(answer.node_id, "node", clock_wall());
-	must(cert_issue_node(&issuer, asker, answer.node_id, CERT_ROLE_NODE, clock_wall(),
-			     certificate, &error),
-	     &error);
-	answer.certificate_pem = message_text(buf_text(certificate));
-	str_copy(answer.nonce, sizeof answer.nonce, request->nonce);
-	if (service->mode == MODE_OTHER_NONCE)
-		join_nonce(answer.nonce);
-	must(join_answer_sign(&answer,
-			      service->mode == MODE_OTHER_SIGNER ? stranger
-								 : service->pki->join_signing_key,
-			      ret_envelope, &error),
-	     &error);
-}
-
-static void on_join(struct rpc_call *call, void *arg, const uint8_t *data, size_t length)
-{
-	CLEANUP(message) Bettercompute__V1__JoinRequest *message = NULL;
-	Bettercompute__V1__JoinAnswer answer = BETTERCOMPUTE__V1__JOIN_ANSWER__INIT;
-	CLEANUP(buf) struct buf certificate = {0}, out = {0};
-	struct service *service = arg;
-	struct join_request request = {0};
-	struct error error;
-
-	if (service->mode == MODE_REFUSES) {
-		rpc_finish(call, RPC_UNAUTHENTICATED, "the join token has expired");
-		return;
-	}
-	if (service->mode == MODE_BUSY) {
-		rpc_finish(call, RPC_UNAVAILABLE, "later");
-		return;
-	}
-	must(join_request_unpack(data, length, &message, &error), &error);
-	must(join_request_open(message->envelope, service->pki->join_encryption_key, &request,
-			       &error),
-	     &error);
-	if (!str_equal(request.token, TOKEN))
-		_exit(1);
-	make_answer(service, &request, &certificate, &answer.envelope);
-	must(join_answer_pack(&answer, &out, &error), &error);
-	rpc_send(call, out.data, out.length);
-	rpc_finish(call, RPC_OK, "");
-	free(answer.envelope);
-	join_request_deinit(&request);
-}
-
-static void serve(struct world *world, enum mode mode, int out)
-{
-	static const struct rpc_method methods[] = {
-		{.path = METHOD_JOIN_JOIN, .unary = true, .on_message = on_join}};
-	struct service service = {.pki = &world->pki, .mode = mode};
-	struct rpc_tls_server_options options = {0};
-	struct buf certificate = {0}, key = {0};
-	struct rpc_server *server;
-	struct rpc_tls *tls;
-	struct error error;
-	const char *address;
-
-	service.loop = loop_create();
-	must(pki_folder_gateway(&world->pki, NAME, clock_wall(), &certificate, &key, &error),
-	     &error);
-	options.certificate_pem = buf_text(&certificate);
-	options.key_pem = buf_text(&key);
-	must(rpc_tls_server_create(&options, &tls, &error), &error);
-	server = rpc_server_create(service.loop, methods, 1, &service);
-	must(rpc_server_listen_tcp(server, "127.0.0.1:0", tls, &error), &error);
-	address = rpc_server_address(server);
-	if (write(out, address, strlen(address) + 1) < 0)
-		_exit(1);
-	loop_run(service.loop);
-	_exit(0);
-}
-
-static void start_service(struct world *world, enum mode mode)
-{
-	int pipes[2];
-
-	assert_int_equal(pipe(pipes), 0);
-	world->server = fork();
-	if (world->server == 0)
-		serve(world, mode, pipes[1]);
-	assert_true(read(pipes[0], world->address, sizeof world->address) > 0);
-	close(pipes[0]);
-	close(pipes[1]);
-	world->config.addresses[0] = world->address;
-	world->config.address_count = 1;
-}
-
-static void stop_service(struct world *world)
-{
-	if (world->server <= 0)
-		return;
-	kill(world->server, SIGKILL);
-	waitpid(world->server, NULL, 0);
-	world->server = 0;
-}
-
-/* --- the machine --- */
-
-static int setup(void **state)
-{
-	struct world *world = mem_alloc(sizeof *world);
-	CLEANUP(buf) struct buf text = {0}, jwk = {0};
-	CLEANUP(tree) json_t *tree = NULL;
-	char path[512];
-	struct error error;
-
-	assert_int_equal(folder_make(&world->folder), 0);
-	snprintf(path, sizeof path, "%s/pki", (char *)world->folder);
-	expect_ok(pki_folder_init(path, clock_wall(), &error), &error);
-	expect_ok(pki_folder_load(path, &world->pki, &error), &error);
-	pki_folder_pins(&world->pki, &world->pins);
-	expect_ok(pki_key_to_jwk(world->pki.join_encryption_key, PKI_USE_ENCRYPTION, false, &jwk,
-				 &error),
-		  &error);
-	buf_printf(&text,
-		   "[paths]\nroot = '%s'\n[gateway]\naddresses = ['127.0.0.1:1']\n"
-		   "server_name = '%s'\nca_pins = '%s'\n[join]\nencryption_jwk = '''%s'''\n"
-		   "encryption_pins = '%s'\nsigning_pins = '%s'\n",
-		   (char *)world->folder, NAME, world->pins.gateway_ca, buf_text(&jwk),
-		   world->pins.join_encryption, world->pins.join_signing);
-	expect_ok(toml_parse(buf_text(&text), text.length, CONFIG_MAX_FILE, "config.toml", &tree,
-			     &error),
-		  &error);
-	expect_ok(config_read(tree, NULL, &world->config, &error), &error);
-	snprintf(world->token, sizeof world->token, "%s/token", (char *)world->folder);
-	expect_ok(durable_replace(world->token, TOKEN "\n", sizeof TOKEN, 0600, &error), &error);
-	*state = world;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct world *world = *state;
-
-	stop_service(world);
-	pki_folder_deinit(&world->pki);
-	config_deinit(&world->config);
-	assert_int_equal(folder_remove(&world->folder), 0);
-	free(world);
-	return 0;
-}
-
-static void expect_join(struct world *world, enum join_exit wanted, const char *message)
-{
-	CLEANUP(identity) struct identity identity = {0};
-	struct error error = {0};
-	bool already;
-	enum join_exit exit = join_run(&world->config, world->token, &identity, &already, &error);
-
-	if (exit != wanted)
-		fail_msg("exit %d: %s", exit, error.what);
-	if (message && !strstr(error.what, message))
-		fail_msg("'%s' lacks '%s'", error.what, message);
-	/* proves: JOIN-13: the secret is in no message */
-	assert_null(strstr(error.what, "BBBBBBBBBB"));
-	assert_null(strstr(error.hint, "BBBBBBBBBB"));
-}
 
 /* proves: JOIN-6 JOIN-7 JOIN-12 JOIN-14 JOIN-38 JOIN-42 */
 static void test_joins_once(void **state)
@@ -318,6 +94,49 @@ static void test_wrong_pins(void **state)
 	expect_join(world, JOIN_DONE, NULL);
 }
 
+/* Whatever it is that a pod, or a machine, can't join for: the message says what comes next there.
+ * proves: JOIN-42 */
+static void test_each_failure_says_what_to_do(void **state)
+{
+	static const char other[] = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+	struct world *world = *state;
+	char url[128], *token = mem_strdup(world->token);
+	const char *jwk = world->config.encryption_jwk, *pins = world->config.encryption_pins;
+
+	for (int pod = 0; pod < 2; pod++) {
+		const char *again = pod ? "this container" : "bcd join --token-file";
+		const char *later = pod ? "This container is started again" : "run this again";
+
+		world->config.host_units = !pod;
+		expect_next(world, JOIN_NETWORK, NULL, later); /* nobody is at 127.0.0.1:1 */
+		str_copy(world->token, sizeof world->token, "/nonexistent/token");
+		expect_next(world, JOIN_TOKEN_FILE, "/nonexistent/token", again);
+		str_copy(world->token, sizeof world->token, "/dev/null");
+		expect_next(world, JOIN_TOKEN_FILE, "not a file", again);
+		str_copy(world->token, sizeof world->token, token);
+		start_service(world, MODE_REFUSES);
+		expect_next(world, JOIN_TOKEN, "has expired", again);
+		world->config.encryption_pins = other;
+		expect_next(world, JOIN_PINS, "encryption key",
+			    pod ? "render the manifests anew" : "put the new pin there");
+		world->config.encryption_pins = pins;
+		world->config.encryption_jwk = "";
+		world->config.join_server = "";
+		expect_next(world, JOIN_FAILED, "neither", "pki show");
+		snprintf(url, sizeof url, "https://%s", world->address);
+		world->config.join_server =
+			url; /* of an authority that this machine doesn't know */
+		expect_next(world, JOIN_NETWORK, NULL, "join.ca_file");
+		world->config.encryption_jwk = jwk;
+		stop_service(world);
+		start_service(world, MODE_AHEAD);
+		expect_next(world, JOIN_FAILED, "clock", "Set the clock");
+		stop_service(world);
+		world->config.addresses[0] = "127.0.0.1:1";
+	}
+	free(token);
+}
+
 static void test_answers_that_are_refused(void **state)
 {
 	struct world *world = *state;
@@ -347,14 +166,83 @@ static void test_answers_that_are_refused(void **state)
 	expect_join(world, JOIN_NETWORK, NULL);
 }
 
+/* A join that was killed left its key half-written.  proves: JOIN-14 */
+static void test_what_a_killed_one_left_goes(void **state)
+{
+	const struct timespec then = {.tv_sec = clock_wall().ms / 1000 - 60};
+	struct world *world = *state;
+	CLEANUP(free) char *left = identity_path(world->config.data, ".tmp-0123456789abcdef");
+	struct error error;
+
+	have_joined(world, 3);
+	expect_ok(durable_create(left, "a key", 5, 0600, &error), &error);
+	assert_int_equal(utimensat(AT_FDCWD, left, (struct timespec[]){then, then}, 0), 0);
+	expect_join(world, JOIN_DONE, NULL);
+	assert_true(durable_absent(left));
+}
+
+/* proves: JOIN-5 JOIN-6 JOIN-40 */
+static void test_a_lost_identity_is_got_again_by_key_or_token(void **state)
+{
+	struct world *world = *state;
+
+	start_service(world, MODE_BY_KEY);
+	have_joined(world, 0);
+	lose(world, IDENTITY_FILE);
+	say(world, NULL, JOIN_DONE);
+	expect_node(world, true, false);
+	/* Without the certificate it can't say of which node the key is; the token's side knows. */
+	lose(world, IDENTITY_FILE);
+	lose(world, IDENTITY_CERTIFICATE);
+	assert_non_null(strstr(say(world, NULL, JOIN_USAGE), "has not joined"));
+	assert_non_null(strstr(say(world, world->token, JOIN_TOKEN), "the join token has expired"));
+	stop_service(world);
+	start_service(world, MODE_HONEST);
+	say(world, world->token, JOIN_DONE);
+	expect_node(world, false, true); /* this service makes a node of each token */
+}
+
+/* Nothing of it is touched, and nobody is asked: what is there may be put in order yet. The key makes the
+ * node, so without it there is another one, and only if somebody says so. proves: JOIN-6 JOIN-40 */
+static void test_a_damaged_identity_is_left_as_it_is(void **state)
+{
+	struct world *world = *state;
+	CLEANUP(free) char *key = identity_path(world->config.data, IDENTITY_KEY);
+	CLEANUP(free) char *certificate = identity_path(world->config.data, IDENTITY_CERTIFICATE);
+	CLEANUP(free) char *record = identity_path(world->config.data, IDENTITY_FILE);
+	struct durable_stamp before;
+
+	have_joined(world, 0);
+	assert_int_equal(truncate(record, 20), 0);
+	before = durable_stamp(record);
+	assert_non_null(strstr(say(world, world->token, JOIN_FAILED), "run bcd join, which gets"));
+	assert_true(durable_stamp_equal(before, durable_stamp(record)));
+	have_joined(world, 0);
+	lose(world, IDENTITY_KEY);
+	assert_non_null(strstr(say(world, world->token, JOIN_FAILED), "joins as a new node"));
+	assert_false(durable_stamp(key).exists);
+	/* What can't be written in the end is found before a use is spent. */
+	lose(world, IDENTITY_FILE);
+	lose(world, IDENTITY_CERTIFICATE);
+	assert_int_equal(mkdir(certificate, 0700), 0);
+	assert_non_null(strstr(say(world, world->token, JOIN_FAILED), "it is a folder"));
+	assert_int_equal(rmdir(certificate), 0);
+	start_service(world, MODE_HONEST);
+	say(world, world->token, JOIN_DONE);
+	expect_node(world, false, true);
+}
+
 int main(void)
 {
-#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-	const struct CMUnitTest tests[] = {
+	static const struct CMUnitTest tests[] = {
 		WITH_WORLD(test_joins_once),
 		WITH_WORLD(test_token_files_that_are_refused),
 		WITH_WORLD(test_wrong_pins),
+		WITH_WORLD(test_each_failure_says_what_to_do),
 		WITH_WORLD(test_answers_that_are_refused),
+		WITH_WORLD(test_what_a_killed_one_left_goes),
+		WITH_WORLD(test_a_lost_identity_is_got_again_by_key_or_token),
+		WITH_WORLD(test_a_damaged_identity_is_left_as_it_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

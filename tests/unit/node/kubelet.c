@@ -1,5 +1,6 @@
 #include "kubelet.h"
 
+#include "node/core/given.h"
 #include "proto/deviceplugin.pb-c.h"
 #include "proto/message.h"
 #include "proto/methods.h"
@@ -7,7 +8,13 @@
 #include "sys/clock.h"
 #include "sys/durable.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <uv.h>
 
 MESSAGE_TYPE(register_request, V1beta1__RegisterRequest, v1beta1__register_request)
 MESSAGE_TYPE(list, V1beta1__ListAndWatchResponse, v1beta1__list_and_watch_response)
@@ -22,26 +29,100 @@ struct until {
 	kubelet_until_fn *fn;
 	void *arg;
 	struct loop_timer *timer;
-	struct mono end;
+	struct mono end, patience; /* by the clocks, and by the machine's own */
+	bool leaps;
 	bool reached;
 };
+
+/* --- time --- */
+
+static _Atomic int64_t leapt_ms; /* over all that a test did */
+
+/* Also libuv's, and the kernel's own for whatever else is asked. */
+__attribute__((visibility("default"))) int clock_gettime(clockid_t id, struct timespec *time)
+{
+	int64_t leapt = leapt_ms;
+	long done = syscall(SYS_clock_gettime, id, time);
+
+	if (done != 0 || (id != CLOCK_REALTIME && id != CLOCK_MONOTONIC && id != CLOCK_BOOTTIME &&
+			  id != CLOCK_REALTIME_COARSE && id != CLOCK_MONOTONIC_COARSE))
+		return (int)done;
+	time->tv_sec += leapt / 1000;
+	time->tv_nsec += leapt % 1000 * 1000000;
+	if (time->tv_nsec >= 1000000000) {
+		time->tv_nsec -= 1000000000;
+		time->tv_sec++;
+	}
+	return 0;
+}
+
+/* Whatever was leapt. */
+static struct mono own_clock(void)
+{
+	struct timespec time;
+
+	syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &time);
+	return (struct mono){(int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000};
+}
+
+/* --- what the workers do --- */
+
+/* What a disk that isn't slow takes at most; what takes longer than the other hangs, and the clocks go on. */
+#define QUICK_MS 10
+#define WORK_MS  300
+
+static _Atomic int at_work;
+static uv_after_work_cb after_work; /* sys/loop.c's: the only one there is */
+
+static void on_work_over(uv_work_t *work, int status)
+{
+	at_work--;
+	after_work(work, status);
+}
+
+/* The loop's, counted. */
+__attribute__((visibility("default"))) int uv_queue_work(uv_loop_t *loop, uv_work_t *request,
+							 uv_work_cb work, uv_after_work_cb after)
+{
+	int (*queue)(uv_loop_t *, uv_work_t *, uv_work_cb, uv_after_work_cb);
+
+	*(void **)&queue = dlsym(RTLD_NEXT, "uv_queue_work");
+	after_work = after;
+	at_work++;
+	return queue(loop, request, work, on_work_over);
+}
+
+static bool is_slow(void)
+{
+	static struct mono idle; /* by the machine's own clock: when nobody was at work last */
+	int64_t ms;
+
+	if (at_work == 0)
+		idle = own_clock();
+	ms = mono_until(idle, own_clock());
+	return ms >= QUICK_MS && ms < WORK_MS;
+}
 
 static void on_look(void *arg)
 {
 	struct until *until = arg;
+	bool waits = until->leaps && is_slow(); /* a slow disk takes no longer by these clocks */
 
 	until->reached = until->fn && until->fn(until->arg);
-	if (until->reached || clock_mono().ms >= until->end.ms)
+	if (until->reached ||
+	    (clock_mono().ms >= until->end.ms && mono_until(own_clock(), until->patience) <= 0))
 		loop_stop(until->loop);
 	else
 		loop_timer_start(until->timer, 5);
+	leapt_ms += until->leaps && !waits ? KUBELET_LEAP_MS : 0;
 }
 
-static bool run(struct loop *loop, kubelet_until_fn *fn, void *arg, int64_t ms)
+static bool run(struct loop *loop, kubelet_until_fn *fn, void *arg, int64_t ms, bool leaps)
 {
-	struct until until = {.loop = loop, .fn = fn, .arg = arg};
+	struct until until = {.loop = loop, .fn = fn, .arg = arg, .leaps = leaps};
 
 	until.end = mono_after(clock_mono(), ms);
+	until.patience = mono_after(own_clock(), fn ? TEST_PATIENCE_MS : 0);
 	until.timer = loop_timer_create(loop, on_look, &until);
 	loop_timer_start(until.timer, 0);
 	loop_run(loop);
@@ -51,13 +132,75 @@ static bool run(struct loop *loop, kubelet_until_fn *fn, void *arg, int64_t ms)
 
 void kubelet_until(struct loop *loop, kubelet_until_fn *fn, void *arg, int64_t ms, const char *what)
 {
-	if (!run(loop, fn, arg, ms))
+	if (!run(loop, fn, arg, ms, false))
 		fail_msg("not within %lld ms: %s", (long long)ms, what);
 }
 
 void kubelet_run(struct loop *loop, int64_t ms)
 {
-	run(loop, NULL, NULL, ms);
+	run(loop, NULL, NULL, ms, false);
+}
+
+#define WORKERS 4 /* libuv's own number of threads */
+
+static _Atomic int resting, rested;
+
+/* Once all of them do this, none does what came before. */
+static void rest(void *arg UNUSED)
+{
+	resting++;
+	while (resting < WORKERS)
+		usleep(500);
+}
+
+static void on_rested(void *arg UNUSED)
+{
+	rested++;
+}
+
+static bool all_rested(void *arg UNUSED)
+{
+	return rested == WORKERS;
+}
+
+void kubelet_rest(struct loop *loop)
+{
+	resting = rested = 0;
+	for (int i = 0; i < WORKERS; i++)
+		loop_work(loop, rest, on_rested, NULL);
+	kubelet_until(loop, all_rested, NULL, TEST_PATIENCE_MS, "the workers are done");
+}
+
+void kubelet_pass(struct loop *loop, int64_t ms)
+{
+	run(loop, NULL, NULL, ms, true);
+}
+
+void kubelet_pass_until(struct loop *loop, kubelet_until_fn *fn, void *arg, int64_t ms,
+			const char *what)
+{
+	if (!run(loop, fn, arg, ms, true))
+		fail_msg("not within %lld ms: %s", (long long)ms, what);
+}
+
+struct ending {
+	pid_t child;
+	int status;
+};
+
+static bool has_ended(void *arg)
+{
+	struct ending *ending = arg;
+
+	return waitpid(ending->child, &ending->status, WNOHANG) == ending->child;
+}
+
+int kubelet_until_ended(struct loop *loop, pid_t child, int64_t ms, const char *what)
+{
+	struct ending ending = {.child = child};
+
+	kubelet_until(loop, has_ended, &ending, ms, what);
+	return ending.status;
 }
 
 /* --- a plugin, as dialled --- */
@@ -141,10 +284,15 @@ static void on_pods(struct rpc_call *call, void *arg, const uint8_t *data UNUSED
 	V1__ContainerResources container = V1__CONTAINER_RESOURCES__INIT,
 			       *containers[] = {&container};
 	V1__ContainerDevices devices = V1__CONTAINER_DEVICES__INIT, *device_list[] = {&devices};
-	CLEANUP(buf) struct buf out = {0};
+	V1__DynamicResource claim = V1__DYNAMIC_RESOURCE__INIT, *claims[] = {&claim};
+	V1__ClaimResource resource = V1__CLAIM_RESOURCE__INIT,
+			  *resources[] = {&resource, &resource};
+	CLEANUP(buf) struct buf out = {0}, padding = {0};
 	struct error error;
 
 	kubelet->list_calls++;
+	if (kubelet->pods_hang)
+		return;
 	if (kubelet->pods_fail) {
 		rpc_finish(call, RPC_RESOURCE_EXHAUSTED, "rejected by rate limit");
 		return;
@@ -160,8 +308,22 @@ static void on_pods(struct rpc_call *call, void *arg, const uint8_t *data UNUSED
 	devices.device_ids = (char **)(uintptr_t)kubelet->held;
 	while (kubelet->held[devices.n_device_ids])
 		devices.n_device_ids++;
+	claim.claim_namespace = message_text("default");
+	claim.claim_name = message_text("gpus");
+	claim.n_claim_resources = 2;
+	claim.claim_resources = resources;
+	resource.driver_name = message_text("gpu.bcd.dev");
+	resource.pool_name = message_text("n1");
+	resource.device_name = message_text(kubelet->claimed ? kubelet->claimed : "");
+	container.n_dynamic_resources = kubelet->claimed != NULL;
+	container.dynamic_resources = claims;
 	message.pod_resources = pods;
-	message.n_pod_resources = devices.n_device_ids > 0;
+	message.n_pod_resources =
+		devices.n_device_ids > 0 || kubelet->claimed || kubelet->padding > 0;
+	if (kubelet->padding > 0) {
+		memset(buf_extend(&padding, kubelet->padding), 'x', kubelet->padding);
+		container.name = (char *)(uintptr_t)buf_text(&padding);
+	}
 	expect_ok(pods_pack(&message, &out, &error), &error);
 	rpc_send(call, out.data, out.length);
 	rpc_finish(call, RPC_OK, "");
@@ -226,6 +388,22 @@ size_t kubelet_alive(const struct kubelet *kubelet, const char *resource)
 		count += kubelet->plugins.items[i]->alive &&
 			 str_equal(kubelet->plugins.items[i]->resource, resource);
 	return count;
+}
+
+void kubelet_write_checkpoint(const struct kubelet *kubelet, const char *uid, const char *id)
+{
+	CLEANUP(buf) struct buf path = {0}, text = {0};
+	struct error error;
+
+	buf_printf(&path, "%s/" GIVEN_FILE, kubelet->folder);
+	buf_add_text(&text, "{\"Data\":{\"PodDeviceEntries\":[");
+	if (uid)
+		buf_printf(&text,
+			   "{\"PodUID\":\"%s\",\"ContainerName\":\"main\","
+			   "\"ResourceName\":\"bcd.dev/gpu\",\"DeviceIDs\":{\"0\":[\"%s\"]}}",
+			   uid, id);
+	buf_add_text(&text, "]},\"Checksum\":0}");
+	expect_ok(durable_replace(buf_text(&path), text.data, text.length, 0600, &error), &error);
 }
 
 /* --- Allocate --- */

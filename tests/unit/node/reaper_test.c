@@ -1,59 +1,38 @@
 /* The reaper's shell: a real API server's wire, a kubelet on sockets, a release that is overdue. */
 #include "node/reaper.h"
 
+#include "cluster.h"
 #include "core/fixture.h"
-#include "kubelet.h"
 #include "lib/folder.h"
+#include "node/core/prepared.h"
 #include "node/core/reap.h"
 #include "node/core/release.h"
-#include "node/node.h"
+#include "node/core/reports.h"
+#include "node/core/unlisted.h"
+#include "node/status.h"
 #include "sys/clock.h"
 #include "sys/durable.h"
-#include "sys/log.h"
-#include "text/toml.h"
-#include "unit/kube/fake_api.h"
-#include "unit/rpc/certs.h"
+#include "text/tree.h"
 
+#include <stdio.h>
+#include <unistd.h>
+
+#define RUNNING                                                                                    \
+	"{\"metadata\":{\"uid\":\"uid-1\",\"namespace\":\"ns\",\"name\":\"web\"},\"spec\":{},"     \
+	"\"status\":{\"phase\":\"Running\"}}"
 #define POD                                                                                        \
 	"{\"metadata\":{\"uid\":\"uid-1\",\"namespace\":\"ns\",\"name\":\"web\"},\"spec\":{},"     \
 	"\"status\":{\"phase\":\"Succeeded\"}}"
+#define CHECKPOINT  "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
 #define LIST(items) "{\"kind\":\"PodList\",\"metadata\":{},\"items\":[" items "]}"
+#define CLAIM(uid)  "{\"metadata\":{\"uid\":\"" uid "\",\"namespace\":\"ns\",\"name\":\"gpus\"}}"
 #define STATUS(reason, code)                                                                       \
 	"{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"" reason                         \
 	"\",\"message\":\"no\",\"code\":" code "}"
 
-static struct world {
-	void **folder;
-	struct certs_pair ca, server, client;
-	struct fake_api *api;
-	struct loop *loop;
-	struct config config;
-	struct kubelet kubelet;
-	struct inventory inventory;
-	struct node *node;
-	char id[HOLDS_ID_SIZE];
-} world;
-
-static void write_text(const char *name, const char *text)
-{
-	struct error error;
-
-	expect_ok(
-		durable_replace(folder_path(world.folder, name), text, strlen(text), 0600, &error),
-		&error);
-}
-
-static void write_gpus(void)
-{
-	CLEANUP(scenario) struct scenario scenario = {0};
-	CLEANUP(buf) struct buf text = {0};
-
-	fixture_scenario(&scenario);
-	scenario_inventory(&scenario, 0, "test", &world.inventory);
-	scenario_format(&scenario, &text);
-	write_text("gpus.toml", buf_text(&text));
-	fixture_id(world.id, fixture_gpu(&world.inventory, 0), ALC_A);
-}
+static struct cluster cluster;
+static struct inventory inventory;
+static char held[HOLDS_ID_SIZE]; /* GPU 0 as the kubelet knows it */
 
 /* ALC_A has been pending for so long, in this boot. */
 static void write_releases(int64_t ms)
@@ -66,84 +45,57 @@ static void write_releases(int64_t ms)
 	clock_boot_id(entry->boot_id);
 	entry->since = (clock_wall().ms - ms) / 1000;
 	entry->since_boot_ms = clock_mono().ms - ms;
-	vec_push(&entry->devices)->atom = fixture_gpu(&world.inventory, 0);
+	vec_push(&entry->devices)->atom = fixture_gpu(&inventory, 0);
 	releases_format(&releases, &text);
-	write_text("var/lib/bcd/releasing.json", buf_text(&text));
+	cluster_write(&cluster, "var/lib/bcd/releasing.json", buf_text(&text));
 }
 
-/* What the kubelet's file says of uid-1. */
-static void write_checkpoint(void)
+/* A number to report a release under. */
+static void write_spec(void)
 {
 	CLEANUP(buf) struct buf text = {0};
+	struct spec spec = {.generation = 1};
 
-	buf_printf(&text,
-		   "{\"Data\":{\"PodDeviceEntries\":[{\"PodUID\":\"uid-1\",\"ContainerName\":"
-		   "\"main\",\"ResourceName\":\"bcd.dev/gpu\",\"DeviceIDs\":{\"0\":[\"%s\"]}}]},"
-		   "\"Checksum\":0}",
-		   world.id);
-	write_text("var/lib/kubelet/device-plugins/kubelet_internal_checkpoint", buf_text(&text));
+	spec_format(&spec, &text);
+	cluster_write(&cluster, "var/lib/bcd/spec.json", buf_text(&text));
 }
 
-static void write_kubeconfig(void)
+/* All of begin() but its end. */
+static void prepare_with(void **state, bool units, const struct fake_api_answer *answers,
+			 size_t count, int64_t ms)
 {
-	CLEANUP(buf) struct buf text = {0}, pair = {0};
 	struct error error;
 
-	expect_ok(durable_make_folder(folder_path(world.folder, "etc/kubernetes"), 0700, &error),
-		  &error);
-	buf_printf(&pair, "%s%s", world.client.certificate, world.client.key);
-	write_text("etc/kubernetes/pair.pem", buf_text(&pair));
-	write_text("etc/kubernetes/ca.pem", world.ca.certificate);
-	buf_printf(&text,
-		   "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"
-		   "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:%d', "
-		   "certificate-authority: ca.pem, tls-server-name: api.test}}]\n"
-		   "users: [{name: u, user: {client-certificate: pair.pem, client-key: "
-		   "pair.pem}}]\n",
-		   fake_api_port(world.api));
-	write_text("etc/kubernetes/kubelet.conf", buf_text(&text));
+	cluster_prepare(&cluster, state,
+			&(struct cluster_options){
+				.units = units,
+				.api = {.answers = answers,
+					.count = count,
+					.aside = "/api/v1/nodes/",
+					.aside_answer = {.status = 200, .body = "{}"}},
+			});
+	fixture_inventory(&inventory);
+	fixture_id(held, fixture_gpu(&inventory, 0), ALC_A);
+	write_spec();
+	write_releases(ms);
+	/* Nobody but this process. */
+	expect_ok(durable_make_folder(folder_path(state, "proc/self"), 0700, &error), &error);
+	cluster_write(&cluster, "proc/self/cgroup", "0::/bcd\n");
+	kubelet_write_checkpoint(&cluster.kubelet, "uid-1", held);
+	cluster.kubelet.held[0] = held;
 }
 
-static void read_config(bool units)
+static void prepare(void **state, const struct fake_api_answer *answers, size_t count, int64_t ms)
 {
-	CLEANUP(buf) struct buf text = {0};
-	CLEANUP(tree) json_t *tree = NULL;
-	struct error error;
-
-	buf_printf(&text,
-		   "[paths]\nroot = '%s'\n[host]\nunits = %s\n[gpu]\nsource = 'sim'\n"
-		   "sim_file = '%s'\n[kubernetes]\nnode_name = 'n1'\n",
-		   *(const char **)world.folder, units ? "true" : "false",
-		   folder_path(world.folder, "gpus.toml"));
-	expect_ok(toml_parse(buf_text(&text), text.length, CONFIG_MAX_FILE, "config.toml", &tree,
-			     &error),
-		  &error);
-	expect_ok(config_read(tree, NULL, &world.config, &error), &error);
+	prepare_with(state, false, answers, count, ms);
 }
 
 /* A node that has been releasing ALC_A for `ms` while a pod of the kubelet has its GPU. */
 static void begin_with(void **state, bool units, const struct fake_api_answer *answers,
 		       size_t count, int64_t ms)
 {
-	struct error error;
-
-	world.folder = state;
-	world.api = fake_api_start(&(struct fake_api_options){
-		.certificate_pem = world.server.certificate,
-		.key_pem = world.server.key,
-		.answers = answers,
-		.count = count,
-	});
-	read_config(units);
-	expect_ok(durable_make_folder(folder_path(state, "var/lib/bcd"), 0700, &error), &error);
-	write_gpus();
-	write_releases(ms);
-	write_kubeconfig();
-	world.loop = loop_create();
-	kubelet_start(&world.kubelet, world.loop, world.config.kubelet);
-	write_checkpoint();
-	world.kubelet.held[0] = world.id;
-	expect_ok(node_create(world.loop, &world.config, NULL, &world.node, &error), &error);
+	prepare_with(state, units, answers, count, ms);
+	cluster_begin(&cluster, NULL);
 }
 
 static void begin(void **state, const struct fake_api_answer *answers, size_t count, int64_t ms)
@@ -151,36 +103,24 @@ static void begin(void **state, const struct fake_api_answer *answers, size_t co
 	begin_with(state, false, answers, count, ms);
 }
 
-/* What the API server was asked. */
 static const char *finish(void)
 {
-	node_destroy(TAKE(world.node));
-	kubelet_run(world.loop, 50);
-	kubelet_stop(&world.kubelet);
-	kubelet_run(world.loop, 20);
-	loop_destroy(world.loop);
-	inventory_deinit(&world.inventory);
-	world.inventory = (struct inventory){0};
-	config_deinit(&world.config);
-	world.config = (struct config){0};
-	return fake_api_finish(world.api);
+	inventory_deinit(&inventory);
+	inventory = (struct inventory){0};
+	return cluster_finish(&cluster);
 }
 
-static size_t wanted_requests;
-
-static bool was_asked(void *arg UNUSED)
+/* A pod is read, deleted and told of; what stands in it is its user's. */
+static void expect_no_pod_is_written(const char *asked)
 {
-	return fake_api_requests(world.api) >= wanted_requests;
+	assert_null(strstr(asked, "POST /api/v1/namespaces/ns/pods"));
+	assert_null(strstr(asked, "PUT "));
+	assert_null(strstr(asked, "PATCH /api/v1/namespaces/"));
+	assert_null(strstr(asked, "PATCH /api/v1/pods"));
 }
 
-static void wait_for(size_t requests)
-{
-	wanted_requests = requests;
-	kubelet_until(world.loop, was_asked, NULL, 8000, "the API server is asked");
-	kubelet_run(world.loop, 100);
-}
-
-/* Also one that is over: it is listed with the device. proves: REL-21 REL-22 REL-50 REL-51 REL-52 */
+/* Also one that is over: it is listed with the device.
+ * proves: HOST-5 REL-21 REL-22 REL-50 REL-51 REL-52 */
 static void test_an_overdue_holder_is_deleted(void **state)
 {
 	static const struct fake_api_answer ANSWERS[] = {
@@ -191,7 +131,7 @@ static void test_an_overdue_holder_is_deleted(void **state)
 	const char *asked;
 
 	begin(state, ANSWERS, ARRAY_SIZE(ANSWERS), REAP_HOLD_MS + 5000);
-	wait_for(3);
+	cluster_wait(&cluster, 3);
 	asked = finish();
 	assert_non_null(strstr(asked, "CN=system:node:n1"));
 	assert_non_null(strstr(asked, "GET /api/v1/pods?"));
@@ -201,7 +141,8 @@ static void test_an_overdue_holder_is_deleted(void **state)
 	assert_non_null(strstr(asked, "\"preconditions\":{\"uid\":\"uid-1\"}"));
 	assert_non_null(strstr(asked, "POST /api/v1/namespaces/ns/events"));
 	assert_non_null(strstr(asked, "DeviceReleased"));
-	fake_api_destroy(world.api);
+	expect_no_pod_is_written(asked);
+	fake_api_destroy(cluster.api);
 }
 
 /* A machine that offers nothing any more, but was a worker. proves: REL-26 */
@@ -214,10 +155,33 @@ static void test_where_nothing_is_offered(void **state)
 	};
 
 	begin_with(state, true, ANSWERS, ARRAY_SIZE(ANSWERS), REAP_HOLD_MS + 5000);
-	wait_for(2);
-	assert_null(kubelet_find(&world.kubelet, "bcd.dev/gpu"));
+	cluster_wait(&cluster, 2);
+	assert_null(kubelet_find(&cluster.kubelet, "bcd.dev/gpu"));
 	assert_non_null(strstr(finish(), "DELETE /api/v1/namespaces/ns/pods/web "));
-	fake_api_destroy(world.api);
+	fake_api_destroy(cluster.api);
+}
+
+/* What somebody writes into a pod, and a pod that can't be read, save nobody else's.
+ * proves: REL-21 */
+static void test_pods_that_are_odd(void **state)
+{
+	static const struct fake_api_answer ANSWERS[] = {
+		{.status = 200,
+		 .body = LIST("{\"metadata\":{\"uid\":\"uid-7\",\"namespace\":\"a\",\"name\":\"a\","
+			      "\"annotations\":{\"kubernetes.io/config.mirror\":\"\"}}},"
+			      "{\"metadata\":{\"uid\":\"uid-8\",\"namespace\":\"a\",\"name\":\"b\","
+			      "\"annotations\":{\"kubernetes.io/config.mirror\":\"uid-1\"}}},"
+			      "{\"metadata\":{\"uid\":\"uid-9\",\"namespace\":\"a\"}}," POD)},
+		{.status = 200, .body = POD},
+		{.status = 201, .body = "{}"},
+	};
+	const char *asked;
+
+	begin(state, ANSWERS, ARRAY_SIZE(ANSWERS), REAP_HOLD_MS + 5000);
+	cluster_wait(&cluster, 2);
+	asked = finish();
+	assert_non_null(strstr(asked, "DELETE /api/v1/namespaces/ns/pods/web "));
+	fake_api_destroy(cluster.api);
 }
 
 /* A newcomer of the name is not asked for: it isn't the holder. proves: REL-51 */
@@ -231,11 +195,34 @@ static void test_a_newcomer_is_spared(void **state)
 	const char *asked;
 
 	begin(state, ANSWERS, ARRAY_SIZE(ANSWERS), REAP_HOLD_MS + 5000);
-	wait_for(1);
-	kubelet_run(world.loop, 1500);
+	cluster_wait(&cluster, 1);
+	kubelet_pass(cluster.loop, 1500);
 	asked = finish();
 	assert_null(strstr(asked, "DELETE"));
-	fake_api_destroy(world.api);
+	fake_api_destroy(cluster.api);
+}
+
+/* While nothing is known of the Spec, what is released may be wanted again: nobody is ended for it.
+ * proves: REL-25 */
+static void test_nobody_is_ended_while_the_spec_is_unread(void **state)
+{
+	static const struct fake_api_answer ANSWERS[] = {
+		{.status = 200, .body = LIST(POD)},
+		{.status = 200, .body = POD},
+		{.status = 201, .body = "{}"},
+	};
+
+	prepare(state, ANSWERS, ARRAY_SIZE(ANSWERS), REAP_HOLD_MS + 5000);
+	/* reading it fails with EIO */
+	assert_int_equal(unlink(folder_path(state, "var/lib/bcd/spec.json")), 0);
+	assert_int_equal(symlink("/proc/self/mem", folder_path(state, "var/lib/bcd/spec.json")), 0);
+	cluster_begin(&cluster, NULL);
+	kubelet_pass(cluster.loop, 3000);
+	assert_int_equal(fake_api_requests(cluster.api), 0);
+	write_spec();
+	cluster_wait(&cluster, 2);
+	assert_non_null(strstr(finish(), "DELETE /api/v1/namespaces/ns/pods/web "));
+	fake_api_destroy(cluster.api);
 }
 
 /* It has its 30 s. proves: REL-21 REL-49 */
@@ -244,13 +231,29 @@ static void test_nobody_is_asked_for_before_its_time(void **state)
 	static const struct fake_api_answer ANSWERS[] = {{.status = 200, .body = LIST(POD)}};
 
 	begin(state, ANSWERS, ARRAY_SIZE(ANSWERS), REAP_HOLD_MS - 20000);
-	kubelet_run(world.loop, 3000);
-	assert_int_equal(fake_api_requests(world.api), 0);
+	kubelet_pass(cluster.loop, 3000);
+	assert_int_equal(fake_api_requests(cluster.api), 0);
 	finish();
-	fake_api_destroy(world.api);
+	fake_api_destroy(cluster.api);
 }
 
-/* Refused for good: said, tried again, and nothing is released. */
+static bool is_reported(void *arg UNUSED)
+{
+	CLEANUP(buf) struct buf text = {0};
+	struct reports reports = {0};
+	struct error error;
+	bool reported;
+
+	if (!durable_read(folder_path(cluster.folder, "var/lib/bcd/reports.json"), REPORTS_MAX_FILE,
+			  &text, &error))
+		return false;
+	expect_ok(reports_parse(buf_text(&text), text.length, &reports, &error), &error);
+	reported = reports_has(&reports, REPORT_RELEASED, ALC_A);
+	reports_deinit(&reports);
+	return reported;
+}
+
+/* Refused for good: said, tried again, and nothing is released. proves: HOSTED-42 */
 static void test_a_refusal_is_tried_again(void **state)
 {
 	static const struct fake_api_answer ANSWERS[] = {
@@ -262,10 +265,262 @@ static void test_a_refusal_is_tried_again(void **state)
 	const char *asked;
 
 	begin(state, ANSWERS, ARRAY_SIZE(ANSWERS), REAP_HOLD_MS + 5000);
-	wait_for(3);
+	cluster_wait(&cluster, 3);
+	assert_false(is_reported(NULL));
 	asked = finish();
 	assert_non_null(strstr(asked, "DELETE"));
-	fake_api_destroy(world.api);
+	fake_api_destroy(cluster.api);
+}
+
+/* What the DRA driver would write: ALC_A's GPU is prepared for the claim ns/gpus. */
+static void write_prepared(bool any)
+{
+	CLEANUP(prepared) struct prepared prepared = {0};
+	CLEANUP(buf) struct buf text = {0};
+	struct error error;
+
+	clock_boot_id(prepared.boot_id);
+	if (any) {
+		struct prepared_claim *claim = vec_push(&prepared.claims);
+		struct prepared_device *device = vec_push(&claim->devices);
+		struct atom atom = fixture_gpu(&inventory, 0);
+
+		str_copy(claim->uid, sizeof claim->uid, "c-1");
+		str_copy(claim->namespace, sizeof claim->namespace, "ns");
+		str_copy(claim->name, sizeof claim->name, "gpus");
+		dra_name(device->device, &atom, ALC_A);
+		str_copy(device->pool, sizeof device->pool, "n1");
+		str_copy(device->allocation, sizeof device->allocation, ALC_A);
+	}
+	prepared_format(&prepared, &text);
+	expect_ok(durable_make_folder(
+			  folder_path(cluster.folder, "var/lib/kubelet/plugins/gpu.bcd.dev"), 0700,
+			  &error),
+		  &error);
+	cluster_write(&cluster, "var/lib/kubelet/" PREPARED_FILE, buf_text(&text));
+}
+
+/* A pod that has the device by a claim, which only the DRA driver's record knows of: a record that can't
+ * be read holds everything, the pod is deleted once it can, and the end is reported once the claim is
+ * unprepared. proves: REL-8 REL-9 REL-21 DRA-32 */
+static void test_a_pod_that_holds_by_a_claim(void **state)
+{
+	static const struct fake_api_answer ANSWERS[] = {
+		{.status = 200,
+		 .body = LIST("{\"metadata\":{\"uid\":\"uid-2\",\"namespace\":\"other\",\"name\":"
+			      "\"x\"},\"spec\":{\"resourceClaims\":[{\"name\":\"g\","
+			      "\"resourceClaimName\":\"gpus\"}]}},"
+			      "{\"metadata\":{\"uid\":\"uid-3\",\"namespace\":\"ns\",\"name\":"
+			      "\"claimer\"},\"spec\":{\"resourceClaims\":[{\"name\":\"g\","
+			      "\"resourceClaimName\":\"gpus\"}]}}")},
+		{.status = 200, .body = CLAIM("c-1")},
+		{.status = 200, .body = POD},
+		{.status = 201, .body = "{}"},
+	};
+	const char *asked;
+
+	begin(state, ANSWERS, ARRAY_SIZE(ANSWERS), REAP_HOLD_MS + 5000);
+	cluster.kubelet.held[0] = NULL;
+	assert_int_equal(remove(folder_path(state, CHECKPOINT)), 0);
+	write_prepared(false);
+	cluster_write(&cluster, "var/lib/kubelet/" PREPARED_FILE, "{");
+	kubelet_pass(cluster.loop, RELEASE_KUBELET_SETTLE_MS + 2500);
+	assert_false(is_reported(NULL));
+	assert_int_equal(fake_api_requests(cluster.api), 0);
+	write_prepared(true);
+	cluster_wait(&cluster, 4);
+	assert_false(is_reported(NULL));
+	write_prepared(false);
+	kubelet_pass_until(cluster.loop, is_reported, NULL, RELEASE_ASK_OLD_MS + 2000,
+			   "the release is reported");
+	asked = finish();
+	assert_non_null(
+		strstr(asked, "GET /apis/resource.k8s.io/v1/namespaces/ns/resourceclaims/gpus "));
+	assert_non_null(strstr(asked, "DELETE /api/v1/namespaces/ns/pods/claimer "));
+	assert_non_null(strstr(asked, "\"preconditions\":{\"uid\":\"uid-3\"}"));
+	assert_null(strstr(asked, "namespaces/other/"));
+	fake_api_destroy(cluster.api);
+}
+
+static bool condition_says(const char *type, const char *words)
+{
+	CLEANUP(tree) json_t *status = status_describe(cluster.node);
+	const json_t *conditions = json_object_get(status, "conditions");
+
+	for (size_t i = 0; i < json_array_size(conditions); i++) {
+		const json_t *one = json_array_get(conditions, i);
+
+		if (str_equal(json_string_value(json_object_get(one, "type")), type))
+			return strstr(json_string_value(json_object_get(one, "message")), words);
+	}
+	return false;
+}
+
+#define UNASKED                                                                                    \
+	"pod uid-1 (main)%sonly the kubelet's checkpoint names it, and the API server can't be "   \
+	"asked whether it is there"
+
+static bool pending_says_so(void *arg UNUSED)
+{
+	char words[256];
+
+	snprintf(words, sizeof words, UNASKED, ": ");
+	return condition_says("KubernetesReleasePending", words);
+}
+
+/* A kubelet that was restarted lists nobody, and where bcd can't see the pods' folders its checkpoint
+ * alone names the pod: it counts until the API server's list says that it is over, however long nobody
+ * can ask for one. proves: HOSTED-24 HOSTED-42 REL-2 REL-14 */
+static void test_a_pod_that_only_the_checkpoint_names(void **state)
+{
+	static const struct fake_api_answer ANSWERS[] = {
+		{.status = 403, .body = STATUS("Forbidden", "403")},
+		{.status = 403, .body = STATUS("Forbidden", "403")},
+		{.status = 200, .body = LIST(RUNNING)},
+		{.status = 200, .body = LIST(POD)},
+	};
+
+	begin(state, ANSWERS, ARRAY_SIZE(ANSWERS), 0);
+	cluster.kubelet.held[0] = NULL;
+	kubelet_pass_until(cluster.loop, pending_says_so, NULL, 3000,
+			   "it is said who is in the way");
+	assert_true(condition_says("KubernetesApiUnavailable", "403"));
+	cluster_wait(&cluster, 3);
+	kubelet_pass(cluster.loop, 1000);
+	assert_false(is_reported(NULL));
+	assert_int_equal(fake_api_requests(cluster.api), 3);
+	assert_true(condition_says("KubernetesReleasePending", "and the API server has it"));
+	kubelet_pass_until(cluster.loop, is_reported, NULL, UNLISTED_ASK_MS + 1000,
+			   "the release is reported");
+	assert_null(strstr(finish(), "DELETE"));
+	fake_api_destroy(cluster.api);
+}
+
+/* The entry of a pod that is long over keeps nothing, where the API server answers. */
+static void test_an_old_entry_of_the_checkpoint(void **state)
+{
+	static const struct fake_api_answer ANSWERS[] = {{.status = 200, .body = LIST("")}};
+
+	begin(state, ANSWERS, ARRAY_SIZE(ANSWERS), 0);
+	cluster.kubelet.held[0] = NULL;
+	kubelet_pass_until(cluster.loop, is_reported, NULL, RELEASE_KUBELET_SETTLE_MS + 2000,
+			   "the release is reported");
+	finish();
+	assert_int_equal(fake_api_requests(cluster.api), 1);
+	fake_api_destroy(cluster.api);
+}
+
+static bool marker_says_so(void *arg UNUSED)
+{
+	char words[256];
+
+	snprintf(words, sizeof words, UNASKED, " (");
+	return condition_says("KubernetesReleasesUnreadable", words);
+}
+
+static bool marker_is_gone(void *arg UNUSED)
+{
+	return durable_absent(folder_path(cluster.folder, "var/lib/bcd/releasing.unreadable"));
+}
+
+/* The same pod keeps the claim of a record that couldn't be read. proves: REL-36 REL-38 REL-40 */
+static void test_the_marker_waits_for_it_too(void **state)
+{
+	static const struct fake_api_answer ANSWERS[] = {
+		{.status = 403, .body = STATUS("Forbidden", "403")},
+		{.status = 403, .body = STATUS("Forbidden", "403")},
+		{.status = 403, .body = STATUS("Forbidden", "403")},
+		{.status = 200, .body = LIST("")},
+	};
+
+	prepare(state, ANSWERS, ARRAY_SIZE(ANSWERS), 0);
+	cluster.kubelet.held[0] = NULL;
+	cluster_write(&cluster, "var/lib/bcd/releasing.json", "{");
+	cluster_begin(&cluster, NULL);
+	kubelet_pass_until(cluster.loop, marker_says_so, NULL, RELEASE_KUBELET_SETTLE_MS + 2500,
+			   "it is said who is in the way");
+	assert_false(marker_is_gone(NULL));
+	kubelet_pass_until(cluster.loop, marker_is_gone, NULL, 2 * REAP_RETRY_MS,
+			   "the marker is removed");
+	finish();
+	fake_api_destroy(cluster.api);
+}
+
+#define NEWCOMER                                                                                   \
+	LIST("{\"metadata\":{\"uid\":\"uid-4\",\"namespace\":\"ns\",\"name\":\"claimer\"},"        \
+	     "\"spec\":{\"resourceClaims\":[{\"name\":\"g\",\"resourceClaimName\":\"gpus\"}]}}")
+
+/* The claim that has the device was deleted, and another was made under its name, or none, or nobody
+ * says which: whoever names it now has nothing of what was released. proves: REL-25 REL-51 DRA-32 */
+static void test_a_claim_that_was_made_anew(void **state)
+{
+	static const struct fake_api_answer CLAIMS[] = {
+		{.status = 200, .body = CLAIM("c-2")},
+		{.status = 404, .body = STATUS("NotFound", "404")},
+		{.status = 403, .body = STATUS("Forbidden", "403")},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(CLAIMS); i++) {
+		const struct fake_api_answer answers[] = {{.status = 200, .body = NEWCOMER},
+							  CLAIMS[i]};
+		const char *asked;
+
+		begin(state, answers, ARRAY_SIZE(answers), REAP_HOLD_MS + 5000);
+		cluster.kubelet.held[0] = NULL;
+		assert_int_equal(remove(folder_path(state, CHECKPOINT)), 0);
+		write_prepared(true);
+		cluster_wait(&cluster, 2);
+		kubelet_pass(cluster.loop, 1500);
+		assert_false(is_reported(NULL));
+		asked = finish();
+		assert_null(strstr(asked, "DELETE"));
+		fake_api_destroy(cluster.api);
+		folder_remove(state);
+		folder_make(state);
+	}
+}
+
+static const char *condition_of(const char *type)
+{
+	CLEANUP(tree) json_t *status = status_describe(cluster.node);
+	const json_t *conditions = json_object_get(status, "conditions");
+	static char message[2048];
+
+	for (size_t i = 0; i < json_array_size(conditions); i++) {
+		const json_t *one = json_array_get(conditions, i);
+
+		if (!str_equal(json_string_value(json_object_get(one, "type")), type))
+			continue;
+		str_copy(message, sizeof message,
+			 json_string_value(json_object_get(one, "message")));
+		return message;
+	}
+	return "";
+}
+
+static bool nobody_can_be_asked(void *arg UNUSED)
+{
+	return strstr(condition_of("KubernetesReleasePending"),
+		      "can't be asked to go (KubernetesApiUnavailable)");
+}
+
+static bool what_comes_is_told(void *arg UNUSED)
+{
+	const char *said = condition_of("KubernetesReleasePending");
+
+	return str_starts(said, ALC_A ": held since 20") &&
+	       strstr(said, "Z by default/p (main): to be asked to go at ") &&
+	       strstr(said, "Z, forced at ") && strstr(said, " (gpu/");
+}
+
+/* Whoever waits for the devices reads on the control plane what a release waits for, and until when.
+ * proves: RES-21 */
+static void test_when_a_holder_goes_is_told(void **state)
+{
+	begin(state, NULL, 0, 1000);
+	kubelet_pass_until(cluster.loop, what_comes_is_told, NULL, 5000, "it is told");
+	finish();
+	fake_api_destroy(cluster.api);
 }
 
 /* Without an identity nobody is deleted, and a bcd that ends meanwhile leaves nothing. */
@@ -275,41 +530,63 @@ static void test_without_a_kubeconfig(void **state)
 
 	begin(state, ANSWERS, ARRAY_SIZE(ANSWERS), REAP_HOLD_MS + 5000);
 	assert_int_equal(remove(folder_path(state, "etc/kubernetes/kubelet.conf")), 0);
-	kubelet_run(world.loop, 3000);
-	assert_int_equal(fake_api_requests(world.api), 0);
+	kubelet_pass_until(cluster.loop, nobody_can_be_asked, NULL, 3000, "it is told");
+	kubelet_pass(cluster.loop, REAP_RETRY_MS);
+	assert_int_equal(fake_api_requests(cluster.api), 0);
 	finish();
-	fake_api_destroy(world.api);
+	fake_api_destroy(cluster.api);
 }
 
 static int make_certificates(void **state UNUSED)
 {
-	log_set_level(LOG_ERROR);
-	world.ca = certs_make(&(struct certs_options){.name = "ca", .is_ca = true});
-	world.server = certs_make(&(struct certs_options){.name = "api.test", .issuer = &world.ca});
-	world.client =
-		certs_make(&(struct certs_options){.name = "system:node:n1", .issuer = &world.ca});
+	cluster_init(&cluster);
 	return 0;
 }
 
 static int free_certificates(void **state UNUSED)
 {
-	certs_free(&world.ca);
-	certs_free(&world.server);
-	certs_free(&world.client);
+	cluster_deinit(&cluster);
 	return 0;
 }
 
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, folder_make, folder_remove)
+static bool is_unknown(void *arg)
+{
+	(void)arg;
+	return strstr(condition_of("KubernetesReleaseStuck"),
+		      "the kubelet's pod-resources doesn't");
+}
+
+/* A kubelet that doesn't answer is the cause, not pods that nobody has seen. proves: REL-14 REL-19 */
+static void test_a_stuck_release_names_a_silent_kubelet(void **state)
+{
+	begin(state, NULL, 0, RELEASE_STUCK_MS);
+	cluster.kubelet.pods_fail = true;
+	cluster.kubelet.held[0] = NULL;
+	kubelet_pass_until(cluster.loop, is_unknown, NULL, 60000, "the kubelet's silence is told");
+	assert_non_null(strstr(condition_of("KubernetesReleaseStuck"), "not known who holds"));
+	assert_null(strstr(condition_of("KubernetesReleaseStuck"), "held by"));
+	finish();
+	fake_api_destroy(cluster.api);
+}
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		IN_FOLDER(test_an_overdue_holder_is_deleted),
 		IN_FOLDER(test_where_nothing_is_offered),
+		IN_FOLDER(test_pods_that_are_odd),
 		IN_FOLDER(test_a_newcomer_is_spared),
 		IN_FOLDER(test_nobody_is_asked_for_before_its_time),
+		IN_FOLDER(test_nobody_is_ended_while_the_spec_is_unread),
 		IN_FOLDER(test_a_refusal_is_tried_again),
+		IN_FOLDER(test_a_pod_that_holds_by_a_claim),
+		IN_FOLDER(test_a_claim_that_was_made_anew),
+		IN_FOLDER(test_a_pod_that_only_the_checkpoint_names),
+		IN_FOLDER(test_an_old_entry_of_the_checkpoint),
+		IN_FOLDER(test_the_marker_waits_for_it_too),
+		IN_FOLDER(test_when_a_holder_goes_is_told),
 		IN_FOLDER(test_without_a_kubeconfig),
+		IN_FOLDER(test_a_stuck_release_names_a_silent_kubelet),
 	};
 
 	return cmocka_run_group_tests(tests, make_certificates, free_certificates);

@@ -7,8 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define GUARD_MS 20000
-
 struct world {
 	struct loop *loop;
 	struct loop_timer *guard, *later;
@@ -29,7 +27,7 @@ struct world {
 static void on_guard(void *arg)
 {
 	(void)arg;
-	fail_msg("nothing happened for %d s", GUARD_MS / 1000);
+	fail_msg("nothing happened for %d s", TEST_PATIENCE_MS / 1000);
 }
 
 /* --- the server's methods --- */
@@ -171,7 +169,7 @@ static int setup(void **state)
 	struct error error;
 	world->loop = loop_create();
 	world->guard = loop_timer_create(world->loop, on_guard, world);
-	loop_timer_start(world->guard, GUARD_MS);
+	loop_timer_start(world->guard, TEST_PATIENCE_MS);
 	world->wanted = 1;
 	strcpy(world->folder, "/tmp/rpc-test-XXXXXX");
 	assert_non_null(mkdtemp(world->folder));

@@ -8,12 +8,10 @@
 #include <openssl/ssl.h>
 #include <stdio.h>
 
-#define GUARD_MS 20000
-
 static void on_guard(void *arg)
 {
 	(void)arg;
-	fail_msg("nothing happened for %d s", GUARD_MS / 1000);
+	fail_msg("nothing happened for %d s", TEST_PATIENCE_MS / 1000);
 }
 
 /* Made once: authorities, and what they signed. */
@@ -188,7 +186,7 @@ static void try(const struct house *house, struct attempt *attempt)
 
 	attempt->loop = loop_create();
 	struct loop_timer *guard = loop_timer_create(attempt->loop, on_guard, NULL);
-	loop_timer_start(guard, GUARD_MS);
+	loop_timer_start(guard, TEST_PATIENCE_MS);
 	struct rpc_server *server =
 		rpc_server_create(attempt->loop, methods, ARRAY_SIZE(methods), attempt);
 	expect_ok(rpc_server_listen_tcp(server, "127.0.0.1:0", server_tls, &error), &error);
@@ -299,10 +297,10 @@ static void test_wrong_clients(void **state)
 	for (unsigned i = 0; i < 10; i++) {
 		expect_out(house,
 			   (struct attempt){.pins = house->ca_pin, .node = &house->foreign_node},
-			   ERROR_FORBIDDEN, "the server refused our certificate");
+			   ERROR_UNAUTHENTICATED, "the server refused our certificate");
 		expect_out(house,
 			   (struct attempt){.pins = house->ca_pin, .node = &house->expired_node},
-			   ERROR_FORBIDDEN, "the server refused our certificate");
+			   ERROR_UNAUTHENTICATED, "the server refused our certificate");
 	}
 }
 

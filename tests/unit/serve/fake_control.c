@@ -120,6 +120,7 @@ FAKE_CALL(node_undrain)
 FAKE_CALL(reservation_create)
 FAKE_CALL(reservation_get)
 FAKE_CALL(reservation_list)
+FAKE_CALL(reservation_pod_requests)
 FAKE_CALL(reservation_release)
 FAKE_CALL(reservation_cancel)
 FAKE_CALL(reservation_patch)
@@ -192,6 +193,8 @@ bool control_node_hello(struct control *control, const struct control_hello *hel
 	*ret_welcome = (struct control_welcome){
 		.epoch = fake.epoch++,
 		.acknowledged = hello->last_sequence,
+		.site = "site_x",
+		.pool = "h100",
 		.now = {1800000000000},
 		.lineage = "lineage",
 	};
@@ -253,6 +256,7 @@ bool control_spec_load(struct control *control, const char *node, int64_t epoch,
 		.limited = true,
 		.vcpus = 3,
 		.memory_bytes = 5,
+		.hugepages = {{0, 7}},
 	};
 
 	(void)control, (void)node, (void)epoch;

@@ -186,6 +186,8 @@ static void test_opening(void **state)
 	assert_int_equal(peer.seen[0]->welcome->acknowledged, 41);
 	assert_string_equal(peer.seen[0]->welcome->lineage, "lineage");
 	assert_string_equal(peer.seen[0]->welcome->node, NODE);
+	assert_string_equal(peer.seen[0]->welcome->site, "site_x");
+	assert_string_equal(peer.seen[0]->welcome->pool, "h100");
 	assert_string_equal(fake.last_node, NODE);
 	assert_int_equal(fake.last_opened_ms, 1234);
 	assert_int_equal(peer.seen[1]->body_case, BETTERCOMPUTE__V1__DOWN__BODY_SPEC);
@@ -197,6 +199,10 @@ static void test_opening(void **state)
 			 BETTERCOMPUTE__V1__BINDING__BINDING_KUBERNETES);
 	assert_string_equal(spec->assignments[0]->devices[0]->visible_device, "GPU-1");
 	assert_int_equal(spec->assignments[0]->limits->vcpus, 3);
+	assert_int_equal(spec->assignments[0]->booked->vcpus, 3);
+	assert_int_equal(spec->assignments[0]->booked->n_huge_pages, 1);
+	assert_int_equal(spec->assignments[0]->booked->huge_pages[0]->page_bytes, 1 << 30);
+	assert_int_equal(spec->assignments[0]->booked->huge_pages[0]->bytes, 7);
 	peer_deinit(&peer);
 }
 

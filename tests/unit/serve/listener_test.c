@@ -46,7 +46,7 @@ struct client {
 static void on_timeout(void *arg)
 {
 	(void)arg;
-	fail_msg("no answer within 10 s");
+	fail_msg("no answer within %d s", TEST_PATIENCE_MS / 1000);
 }
 
 static void on_change(void *arg)
@@ -71,7 +71,7 @@ static int set_up_with(void **state, size_t threads)
 				  &world->listener, &error),
 		  &error);
 	world->timeout = loop_timer_create(world->loop, on_timeout, NULL);
-	loop_timer_start(world->timeout, 10000);
+	loop_timer_start(world->timeout, TEST_PATIENCE_MS);
 	*state = world;
 	return 0;
 }
@@ -214,6 +214,47 @@ static void test_malformed(void **state)
 	CHECK(world, "rubbish\r\n\r\n", "");
 	CHECK(world, "POST /v1/pools HTTP/1.1\r\n" HOST AUTH JSON "Content-Length: x\r\n" END,
 	      "400");
+	assert_int_equal(fake.calls, 0);
+}
+
+/* What could be read in two ways is refused, and nothing more is read of it: the next request may be
+ * hidden in it. */
+static void test_ambiguous(void **state)
+{
+	struct world *world = *state;
+	static const struct {
+		const char *headers, *complaint;
+	} rows[] = {
+		{AUTH "Content-Length: 2\r\nContent-Length: 40\r\n",
+		 "more than one Content-Length"},
+		{AUTH "Content-Length: 2\r\nContent-length: 2\r\n", "more than one Content-Length"},
+		{AUTH "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",
+		 "both Content-Length and Transfer-Encoding"},
+		{AUTH "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n",
+		 "both Content-Length and Transfer-Encoding"},
+		{AUTH "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+		 "more than one Transfer-Encoding"},
+		{AUTH "Content-Length: 2\r\nauthorization: Bearer bck_x\r\n",
+		 "more than one Authorization"},
+		{AUTH "Content-Length: 2\r\nHost: other\r\n", "more than one Host"},
+		{AUTH "Content-Length: 2\r\nContent-Type: text/plain\r\n",
+		 "more than one Content-Type"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		CLEANUP(buf) struct buf text = {0};
+		struct client client;
+		const char *answer;
+
+		buf_printf(&text, "POST /v1/pools HTTP/1.1\r\n" HOST JSON "%s\r\n{}%s",
+			   rows[i].headers, "GET /v1/whoami HTTP/1.1\r\n" HOST AUTH END);
+		begin(&client, world, buf_text(&text), text.length);
+		answer = finish(&client);
+		if (!str_starts(answer, "HTTP/1.1 400") || !strstr(answer, rows[i].complaint) ||
+		    !strstr(answer, "INVALID_INPUT") || strstr(answer + 1, "HTTP/1.1"))
+			fail_msg("%s is answered with %s", rows[i].headers, answer);
+		client_deinit(&client);
+	}
 	assert_int_equal(fake.calls, 0);
 }
 
@@ -550,6 +591,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_answers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_keeps_alive, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_malformed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_ambiguous, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_too_large, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_many_at_once, set_up_threads, tear_down),
 		cmocka_unit_test_setup_teardown(test_idle_ones_make_room, set_up, tear_down),

@@ -7,7 +7,7 @@
 static void on_timeout(void *arg)
 {
 	(void)arg;
-	fail_msg("nothing came for 5 s");
+	fail_msg("nothing came for %d s", TEST_PATIENCE_MS / 1000);
 }
 
 static void on_look_again(void *arg)
@@ -91,7 +91,7 @@ int world_tear_down(void **state)
 /* Runs the loop until something of interest happened. */
 void world_wait(struct world *world)
 {
-	loop_timer_start(world->timeout, 5000);
+	loop_timer_start(world->timeout, TEST_PATIENCE_MS);
 	loop_run(world->loop);
 }
 
@@ -107,6 +107,25 @@ static void on_pause(void *arg)
 void world_idle(struct world *world)
 {
 	world_run(world, 100);
+}
+
+static void on_look_for_it(void *arg)
+{
+	loop_stop(((struct world *)arg)->loop);
+}
+
+void world_until(struct world *world, bool (*has_come)(void))
+{
+	struct loop_timer *look = loop_timer_create(world->loop, on_look_for_it, world);
+	struct mono end = mono_after(clock_mono(), TEST_PATIENCE_MS);
+
+	while (!has_come()) {
+		if (mono_until(clock_mono(), end) <= 0)
+			on_timeout(world);
+		loop_timer_start(look, 5);
+		world_wait(world);
+	}
+	loop_timer_destroy(look);
 }
 
 void world_run(struct world *world, int64_t ms)

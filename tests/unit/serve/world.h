@@ -32,8 +32,10 @@ struct world {
 int world_set_up(void **state);
 int world_tear_down(void **state);
 
-/* Runs the loop until something calls loop_stop(); a test that waits over 5 s fails. */
+/* Runs the loop until something calls loop_stop(); a test that waits over TEST_PATIENCE_MS fails. */
 void world_wait(struct world *world);
+/* Runs the loop until that has come, or fails. */
+void world_until(struct world *world, bool (*has_come)(void));
 /* Runs the loop for a while in which nothing ought to happen. */
 void world_idle(struct world *world);
 /* Runs the loop for so long. */

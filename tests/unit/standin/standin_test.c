@@ -14,8 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define GPU         "bcd.dev/gpu"
-#define PATIENCE_MS 5000
+#define GPU "bcd.dev/gpu"
 
 MESSAGE_TYPE(options, V1beta1__DevicePluginOptions, v1beta1__device_plugin_options)
 MESSAGE_TYPE(device_list, V1beta1__ListAndWatchResponse, v1beta1__list_and_watch_response)
@@ -183,7 +182,7 @@ static void wait_for(struct bench *bench, bool (*over)(struct bench *bench))
 	struct wait wait = {bench, over, NULL};
 	struct loop_timer *late = loop_timer_create(bench->loop, on_late, bench);
 	wait.timer = loop_timer_create(bench->loop, on_look, &wait);
-	loop_timer_start(late, PATIENCE_MS);
+	loop_timer_start(late, TEST_PATIENCE_MS);
 	loop_timer_start(wait.timer, 0);
 	loop_run(bench->loop);
 	loop_timer_destroy(late);
@@ -343,7 +342,7 @@ static void test_caller_tells_unschedulable(void **state)
 	if (bench->caller == 0) {
 		json_t *request = json_pack("{s:s, s:s, s:s, s:i}", "verb", "run-pod", "name",
 					    "waits", "resource", GPU, "count", 1);
-		_exit(control_call(bench->folder, request, PATIENCE_MS));
+		_exit(control_call(bench->folder, request, TEST_PATIENCE_MS));
 	}
 	wait_for(bench, caller_ended);
 	assert_true(WIFEXITED(bench->status));

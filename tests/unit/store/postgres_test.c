@@ -200,7 +200,11 @@ static void test_a_silent_server_is_given_up(void **state)
 {
 	struct server server = {.answers = 1};
 	struct store_counters counters[2] = {0};
-	struct store store = {.driver = &store_postgres, .silence_ms = 300, .counters = counters};
+	struct store_writes writes = {0};
+	struct store store = {.driver = &store_postgres,
+			      .silence_ms = 300,
+			      .counters = counters,
+			      .writes = &writes};
 	struct store_connection *connection;
 	int64_t began;
 	struct error error;
@@ -223,7 +227,11 @@ static void test_a_deadline_ends_the_silence(void **state)
 {
 	struct server server = {.answers = 1};
 	struct store_counters counters[2] = {0};
-	struct store store = {.driver = &store_postgres, .silence_ms = 75000, .counters = counters};
+	struct store_writes writes = {0};
+	struct store store = {.driver = &store_postgres,
+			      .silence_ms = 75000,
+			      .counters = counters,
+			      .writes = &writes};
 	struct store_connection *connection;
 	int64_t began;
 	struct error error;
@@ -261,7 +269,11 @@ static void test_who_stops_waits_for_no_silent_server(void **state)
 {
 	struct server server = {.answers = 1};
 	struct store_counters counters[2] = {0};
-	struct store store = {.driver = &store_postgres, .silence_ms = 75000, .counters = counters};
+	struct store_writes writes = {0};
+	struct store store = {.driver = &store_postgres,
+			      .silence_ms = 75000,
+			      .counters = counters,
+			      .writes = &writes};
 	struct store_connection *connection;
 	pthread_t hurrying;
 	int64_t began;

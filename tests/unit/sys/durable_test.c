@@ -4,7 +4,6 @@
 #include "lib/test.h"
 
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static void expect_content(const char *path, const char *wanted)
@@ -22,7 +21,7 @@ static size_t count_entries(void **state)
 	struct error error;
 	size_t count;
 
-	expect_ok(durable_list(*state, 100, &names, &error), &error);
+	expect_ok(durable_list(*state, 2000, &names, &error), &error);
 	count = names.count;
 	durable_names_deinit(&names);
 	return count;
@@ -160,6 +159,50 @@ static void test_remove_and_rename(void **state)
 	expect_error(durable_remove(*state, &error), &error, ERROR_INTERNAL, "remove '");
 }
 
+static void test_what_is_set_aside_is_kept(void **state)
+{
+	const char *path = folder_path(state, "a");
+	CLEANUP(buf) struct buf first = {0}, second = {0};
+	struct error error;
+
+	expect_error(durable_set_aside(path, (struct wall){7000}, &first, &error), &error,
+		     ERROR_NOT_FOUND, "rename '");
+	assert_int_equal(first.length, 0);
+	expect_ok(durable_replace(path, "1", 1, 0600, &error), &error);
+	expect_ok(durable_set_aside(path, (struct wall){7000}, &first, &error), &error);
+	assert_true(str_ends(buf_text(&first), "a.unreadable-7"));
+	expect_ok(durable_replace(path, "2", 1, 0600, &error), &error);
+	expect_ok(durable_set_aside(path, (struct wall){7000}, &second, &error), &error);
+	assert_true(str_ends(buf_text(&second), "a.unreadable-8"));
+	expect_content(buf_text(&first), "1");
+	expect_content(buf_text(&second), "2");
+	assert_true(durable_absent(path));
+}
+
+/* When no name is left nothing that was kept is lost. proves: REL-31 */
+static void test_nothing_kept_is_written_over(void **state)
+{
+	const char *path = folder_path(state, "a");
+	CLEANUP(buf) struct buf name = {0}, kept = {0};
+	struct error error;
+
+	for (int i = 0; i < 1000; i++) {
+		buf_clear(&name);
+		buf_printf(&name, "%s.unreadable-%d", path, 7 + i);
+		assert_int_equal(symlink("kept", buf_text(&name)), 0);
+	}
+	expect_ok(durable_replace(path, "1", 1, 0600, &error), &error);
+	expect_error(durable_set_aside(path, (struct wall){7000}, &kept, &error), &error,
+		     ERROR_RESOURCES_EXHAUSTED, "a.unreadable-1006'");
+	assert_non_null(strstr(error.hint, "move them elsewhere"));
+	expect_error(durable_keep(path, (struct wall){7000}, &kept, &error), &error,
+		     ERROR_RESOURCES_EXHAUSTED, "are taken");
+	expect_content(path, "1");
+	assert_int_equal(count_entries(state), 1001);
+	expect_ok(durable_set_aside(path, (struct wall){8000}, &kept, &error), &error);
+	assert_true(str_ends(buf_text(&kept), "a.unreadable-1007"));
+}
+
 static void test_make_folder_with_parents(void **state)
 {
 	const char *path = folder_path(state, "a/b/c");
@@ -209,43 +252,6 @@ static void test_where_a_file_could_be_written(void **state)
 		     "it is a folder");
 }
 
-static void test_a_lock_is_exclusive_until_it_goes(void **state)
-{
-	const char *path = folder_path(state, "lock");
-	struct durable_lock *lock, *other = NULL;
-	char pid[32];
-	struct error error;
-
-	expect_ok(durable_lock_take(path, &lock, &error), &error);
-	expect_error(durable_lock_take(path, &other, &error), &error, ERROR_CONFLICT,
-		     "somebody else holds it");
-	snprintf(pid, sizeof pid, "Process %d ", (int)getpid());
-	assert_non_null(strstr(error.hint, pid));
-	assert_null(other);
-	durable_lock_destroy(lock);
-	expect_ok(durable_lock_take(path, &lock, &error), &error);
-	durable_lock_destroy(lock);
-	durable_lock_destroy(NULL);
-}
-
-/* Whatever the folder is called meanwhile, and until it goes. */
-static void test_a_folder_can_be_locked(void **state)
-{
-	const char *path = folder_path(state, "folder"), *moved = folder_path(state, "moved");
-	struct durable_lock *lock, *other = NULL;
-	struct error error;
-
-	expect_error(durable_lock_folder(path, &lock, &error), &error, ERROR_NOT_FOUND, "folder");
-	expect_ok(durable_make_folder(path, 0700, &error), &error);
-	expect_ok(durable_lock_folder(path, &lock, &error), &error);
-	expect_ok(durable_rename(path, moved, &error), &error);
-	expect_error(durable_lock_folder(moved, &other, &error), &error, ERROR_CONFLICT,
-		     "somebody else holds it");
-	durable_lock_destroy(lock);
-	expect_ok(durable_lock_folder(moved, &lock, &error), &error);
-	durable_lock_destroy(lock);
-}
-
 /* Temporary files of before go; one that is being written, and everybody else's, stay. */
 static void test_what_a_kill_left_is_tidied(void **state)
 {
@@ -265,23 +271,10 @@ static void test_what_a_kill_left_is_tidied(void **state)
 	durable_tidy(file, (struct wall){written.ms + DURABLE_LEFT_MS});
 	assert_true(durable_absent(left));
 	assert_false(durable_absent(kept));
+	expect_ok(durable_create(left, "x", 1, 0600, &error), &error);
+	durable_tidy(file, (struct wall){written.ms - 2 * DURABLE_LEFT_MS}); /* a clock set back */
+	assert_true(durable_absent(left));
 	durable_tidy(folder_path(state, "none/file"), written);
-}
-
-static void test_a_lock_ends_with_its_process(void **state)
-{
-	const char *path = folder_path(state, "lock");
-	struct durable_lock *lock;
-	struct error error;
-	int status;
-	pid_t pid = fork();
-
-	if (pid == 0)
-		_exit(durable_lock_take(path, &lock, &error) ? 0 : 1);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-	expect_ok(durable_lock_take(path, &lock, &error), &error);
-	durable_lock_destroy(lock);
 }
 
 static void test_a_stamp_tells_change(void **state)
@@ -338,18 +331,22 @@ static void test_steps_run_in_order(void **state)
 	struct durable_steps steps = {0};
 	struct answer answer = {0};
 
-	durable_steps_replace(&steps, folder_path(state, "a"), "1", 1, 0600);
-	durable_steps_rename(&steps, folder_path(state, "a"), folder_path(state, "b"));
+	durable_steps_replace(&steps, folder_path(state, "b"), "1", 1, 0600);
 	durable_steps_replace(&steps, folder_path(state, "c"), "3", 1, 0600);
 	durable_steps_remove(&steps, folder_path(state, "c"));
+	durable_steps_sync(&steps, *state);
+	durable_steps_folder(&steps, folder_path(state, "d"), 0750);
+	durable_steps_folder(&steps, folder_path(state, "d"), 0750);
+	durable_steps_replace(&steps, folder_path(state, "d/e"), "5", 1, 0600);
 	durable_submit(loop, &steps, on_done, &answer);
 	assert_int_equal(steps.count, 0);
 	loop_run(loop);
 	assert_int_equal(answer.calls, 1);
-	assert_int_equal(answer.done_count, 4);
+	assert_int_equal(answer.done_count, 7);
 	assert_int_equal(answer.error.code, ERROR_NONE);
 	expect_content(folder_path(state, "b"), "1");
-	assert_int_equal(count_entries(state), 1);
+	expect_content(folder_path(state, "d/e"), "5");
+	assert_int_equal(count_entries(state), 2);
 	loop_destroy(loop);
 }
 
@@ -360,7 +357,7 @@ static void test_a_failed_step_ends_the_list(void **state)
 	struct answer answer = {0};
 
 	durable_steps_replace(&steps, folder_path(state, "a"), "1", 1, 0600);
-	durable_steps_rename(&steps, folder_path(state, "none"), folder_path(state, "b"));
+	durable_steps_replace(&steps, folder_path(state, "none/b"), "2", 1, 0600);
 	durable_steps_remove(&steps, folder_path(state, "a"));
 	durable_submit(loop, &steps, on_done, &answer);
 	loop_run(loop);
@@ -370,30 +367,46 @@ static void test_a_failed_step_ends_the_list(void **state)
 	loop_destroy(loop);
 }
 
-#define FOLDER_TEST(test) cmocka_unit_test_setup_teardown(test, folder_make, folder_remove)
+static void test_what_is_anothers_is_not_ours_to_change(void **state)
+{
+	const char *path = folder_path(state, "key");
+	struct error error;
+
+	expect_ok(durable_check_ours(path, &error), &error); /* not there */
+	expect_ok(durable_create(path, "x", 1, 0600, &error), &error);
+	expect_ok(durable_check_ours(path, &error), &error);
+	expect_ok(durable_check_ours(*state, &error), &error);
+	if (geteuid() == 0)
+		assert_int_equal(chown(path, 65534, 65534), 0);
+	else
+		path = "/etc/passwd";
+	expect_error(durable_check_ours(path, &error), &error, ERROR_FORBIDDEN,
+		     "belongs to another user");
+	assert_non_null(strstr(error.hint, "Run it as that user"));
+}
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FOLDER_TEST(test_replace_leaves_only_the_file),
-		FOLDER_TEST(test_a_failed_write_leaves_the_old_content),
-		FOLDER_TEST(test_create_refuses_what_exists),
-		FOLDER_TEST(test_read_tells_absent_from_unreadable),
-		FOLDER_TEST(test_a_secret_that_all_may_read_is_refused),
-		FOLDER_TEST(test_read_is_bounded),
-		FOLDER_TEST(test_read_takes_large_files),
-		FOLDER_TEST(test_remove_and_rename),
-		FOLDER_TEST(test_make_folder_with_parents),
-		FOLDER_TEST(test_list_is_sorted_and_bounded),
-		FOLDER_TEST(test_where_a_file_could_be_written),
-		FOLDER_TEST(test_a_lock_is_exclusive_until_it_goes),
-		FOLDER_TEST(test_a_folder_can_be_locked),
-		FOLDER_TEST(test_what_a_kill_left_is_tidied),
-		FOLDER_TEST(test_a_lock_ends_with_its_process),
-		FOLDER_TEST(test_a_stamp_tells_change),
-		FOLDER_TEST(test_absent_is_certain),
-		FOLDER_TEST(test_steps_run_in_order),
-		FOLDER_TEST(test_a_failed_step_ends_the_list),
+		IN_FOLDER(test_replace_leaves_only_the_file),
+		IN_FOLDER(test_a_failed_write_leaves_the_old_content),
+		IN_FOLDER(test_create_refuses_what_exists),
+		IN_FOLDER(test_read_tells_absent_from_unreadable),
+		IN_FOLDER(test_a_secret_that_all_may_read_is_refused),
+		IN_FOLDER(test_read_is_bounded),
+		IN_FOLDER(test_read_takes_large_files),
+		IN_FOLDER(test_remove_and_rename),
+		IN_FOLDER(test_what_is_set_aside_is_kept),
+		IN_FOLDER(test_nothing_kept_is_written_over),
+		IN_FOLDER(test_make_folder_with_parents),
+		IN_FOLDER(test_list_is_sorted_and_bounded),
+		IN_FOLDER(test_where_a_file_could_be_written),
+		IN_FOLDER(test_what_a_kill_left_is_tidied),
+		IN_FOLDER(test_a_stamp_tells_change),
+		IN_FOLDER(test_absent_is_certain),
+		IN_FOLDER(test_what_is_anothers_is_not_ours_to_change),
+		IN_FOLDER(test_steps_run_in_order),
+		IN_FOLDER(test_a_failed_step_ends_the_list),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -283,6 +283,13 @@ static bool is_running(pid_t pid)
 	return end && end[2] != 'Z';
 }
 
+static void expect_end(pid_t pid)
+{
+	for (int i = 0; i < TEST_PATIENCE_MS / 10 && is_running(pid); i++)
+		usleep(10000);
+	assert_false(is_running(pid));
+}
+
 static void test_a_child_dies_with_its_parent(void **state UNUSED)
 {
 	int tell[2];
@@ -294,9 +301,7 @@ static void test_a_child_dies_with_its_parent(void **state UNUSED)
 		doomed_parent(tell[1]);
 	assert_int_equal(read(tell[0], &child, sizeof child), sizeof child);
 	waitpid(parent, NULL, 0);
-	for (int i = 0; i < 200 && is_running(child); i++)
-		usleep(10000);
-	assert_false(is_running(child));
+	expect_end(child);
 	close(tell[0]);
 	close(tell[1]);
 }
@@ -318,6 +323,43 @@ static void test_dropped_is_ended(void **state UNUSED)
 	assert_int_equal(exit_status, -1);
 }
 
+/* A shell that waits for a child of its own, whose pid is returned. */
+static pid_t start_parent(void **state, struct proc **ret_proc)
+{
+	char *argv[] = {"sh", "-c", "sleep 60 & echo $!; wait", NULL};
+	struct proc_options options = {
+		.file = "/bin/sh", .argv = argv, .output_path = folder_path(state, "out")};
+	struct buf text = {0};
+	struct error error;
+	long child;
+
+	expect_ok(proc_start(loop, &options, on_exit_note, NULL, ret_proc, &error), &error);
+	while (text.length == 0 || text.data[text.length - 1] != '\n') {
+		usleep(1000);
+		expect_ok(durable_read(folder_path(state, "out"), 100, &text, &error), &error);
+	}
+	child = strtol(buf_text(&text), NULL, 10);
+	buf_deinit(&text);
+	assert_true(child > 0 && is_running((pid_t)child));
+	return (pid_t)child;
+}
+
+/* As nvidia-smi's helpers, when it hangs. */
+static void test_what_it_started_ends_with_it(void **state)
+{
+	struct proc *proc;
+	pid_t child = start_parent(state, &proc);
+
+	proc_drop(proc);
+	expect_end(child);
+	assert_int_equal(unlink(folder_path(state, "out")), 0);
+	child = start_parent(state, &proc);
+	proc_signal(proc, SIGKILL);
+	loop_run(loop);
+	assert_true(WIFSIGNALED(exit_status));
+	expect_end(child);
+}
+
 #define PROC_TEST(test) cmocka_unit_test_setup_teardown(test, make, drop)
 
 int main(void)
@@ -330,6 +372,7 @@ int main(void)
 		PROC_TEST(test_a_signal_ends_it),
 		PROC_TEST(test_a_failed_start_says_why),
 		PROC_TEST(test_dropped_is_ended),
+		PROC_TEST(test_what_it_started_ends_with_it),
 		PROC_TEST(test_its_streams_are_the_loops),
 		PROC_TEST(test_a_failed_start_leaves_no_stream),
 		PROC_TEST(test_its_root_is_another),

@@ -1,4 +1,4 @@
-/* sys/durable.c with an open() that fails as often as a test wants (linked with --wrap). */
+/* sys/durable_read.c with an open() that fails as often as a test wants (linked with --wrap). */
 #include "sys/durable.h"
 
 #include "lib/folder.h"
@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 static int failures, os, opened;
 
@@ -66,10 +67,22 @@ static void test_a_moments_trouble(void **state)
 	failures = 0;
 }
 
+static void test_a_link_to_nowhere_is_something(void **state)
+{
+	CLEANUP(buf) struct buf text = {0};
+	struct error error;
+
+	assert_int_equal(symlink("nowhere", folder_path(state, "record")), 0);
+	assert_false(read_with(state, 0, 0, &text, &error));
+	assert_int_equal(error.code, ERROR_INVALID_STATE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_a_moments_trouble, folder_make, folder_remove),
+		IN_FOLDER(test_a_moments_trouble),
+		cmocka_unit_test_setup_teardown(test_a_link_to_nowhere_is_something, folder_make,
+						folder_remove),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -165,6 +165,46 @@ static void test_bounds(void **state UNUSED)
 	expect_refused(buf_text(&text), "a.yaml:1: nested deeper than 64 levels");
 }
 
+static void test_dump(void **state)
+{
+	static const struct {
+		const char *json, *yaml;
+	} cases[] = {
+		{"{\"a\":1,\"b\":\"word\",\"c\":\"no\",\"d\":\"1.5\",\"e\":null,\"f\":true}",
+		 "a: 1\nb: word\nc: \"no\"\nd: \"1.5\"\ne: null\nf: true\n"},
+		{"{\"a\":{\"b\":[]},\"c\":[1,{\"d\":2,\"e\":{\"f\":\"x y\"}},[3,4]]}",
+		 "a:\n  b: []\nc:\n  - 1\n  - d: 2\n    e:\n      f: \"x y\"\n  - - 3\n    - 4\n"},
+		{"{\"a: b\":\"line\\nbreak\",\"y\":\"~\"}",
+		 "\"a: b\": \"line\\nbreak\"\n\"y\": \"~\"\n"},
+		{"[]", "[]\n"},
+		{"[\"/dev\",\"-x\"]", "- /dev\n- \"-x\"\n"},
+		{"{\"a\":[\"x = 1\\n\\ny: 2\\n\"],\"b\":\"é\\n\",\"c\":\" "
+		 "x\\n\",\"d\":\"x\\n\\n\"}",
+		 "a:\n  - |\n    x = 1\n\n    y: 2\nb: \"é\\n\"\nc: \" x\\n\"\nd: \"x\\n\\n\"\n"},
+		{"[\"\x7f\",\"\xc2\x85\xc2\xa0\",\"\xe2\x80\xa8\xe2\x80\xaa\","
+		 "\"\xef\xbb\xbf\xef\xbf\xbd\","
+		 "\"\xef\xbf\xbe\",\"\xf0\x9f\x98\x80\"]",
+		 "- \"\\u007f\"\n- \"\\u0085\xc2\xa0\"\n- \"\\u2028\xe2\x80\xaa\"\n"
+		 "- \"\\ufeff\xef\xbf\xbd\"\n- \"\\ufffe\"\n- \"\xf0\x9f\x98\x80\"\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		CLEANUP(tree) json_t *value = NULL, *again = NULL;
+		CLEANUP(buf) struct buf text = {0};
+		struct error error;
+
+		expect_ok(
+			tree_parse(cases[i].json, strlen(cases[i].json), 1000, "a", &value, &error),
+			&error);
+		yaml_dump(&text, value);
+		assert_string_equal(buf_text(&text), cases[i].yaml);
+		expect_ok(yaml_parse(buf_text(&text), text.length, 1000, "a", &again, &error),
+			  &error);
+		assert_true(json_equal(value, again));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +213,7 @@ int main(void)
 		cmocka_unit_test(test_mistakes_are_named_by_line),
 		cmocka_unit_test(test_errors_tell_no_values),
 		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_dump),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,7 +33,7 @@ func newAPI(pki string) (*api, error) {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(ca)
-	return &api{"https://10.88.0.1", &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{
+	return &api{"https://" + nodeIP, &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: pool}}}}, nil
 }
 

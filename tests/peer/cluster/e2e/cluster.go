@@ -22,10 +22,13 @@ type cluster struct {
 	run     string
 	version string
 	api     *api
+
+	departed []*clinger // of the reaper's cases so far
 }
 
 const (
 	nodeName = "node0"
+	nodeIP   = "10.88.0.1"
 	podsPath = "/api/v1/namespaces/default/pods"
 )
 
@@ -38,7 +41,7 @@ func newCluster(scripts, run string) (*cluster, error) {
 	if err := a.call("GET", "/version", nil, &v); err != nil {
 		return nil, fmt.Errorf("no API server: %w (this program runs inside: tests/peer/cluster/run)", err)
 	}
-	return &cluster{scripts, run, v.GitVersion, a}, nil
+	return &cluster{scripts: scripts, run: run, version: v.GitVersion, api: a}, nil
 }
 
 func (c *cluster) Name() string { return "kubelet " + c.version }
@@ -62,9 +65,9 @@ func (c *cluster) StartPod(p dp.PodSpec) error {
 type object = map[string]any
 
 func podObject(p dp.PodSpec) object {
-	script := "trap 'exit 0' TERM; while :; do sleep 0.1; done"
+	script := "trap 'exit 0' TERM; sleep 86400 & wait"
 	if p.Stubborn {
-		script = "trap '' TERM; while :; do sleep 0.1; done"
+		script = "trap '' TERM; sleep 86400 & wait"
 	}
 	container := object{"name": "c", "image": "localhost/busybox:1", "imagePullPolicy": "Never",
 		"command": []string{"sh", "-c", script}}
@@ -199,13 +202,7 @@ func (c *cluster) Start() error {
 	if err := c.script("restart", "kubelet"); err != nil {
 		return err
 	}
-	return dp.Eventually(30*time.Second, func() error {
-		since, err := dp.KubeletSocketSince(c)
-		if err == nil && since.Before(was) {
-			err = errors.New("the kubelet has not made its socket yet")
-		}
-		return err
-	})
+	return dp.Eventually(dp.Soon, func() error { return dp.MadeSocket(c, was) })
 }
 
 var registration = regexp.MustCompile(`^I(\d{4} \d\d:\d\d:\d\d\.\d{6}) .*"Got registration request from device plugin with resource" resourceName="([^"]+)"`)
@@ -232,4 +229,23 @@ func (c *cluster) Registrations(resource string) ([]time.Time, error) {
 		times = append(times, t)
 	}
 	return times, lines.Err()
+}
+
+// pidOf is the process of a container, as containerd's shim keeps it.
+func (c *cluster) pidOf(container string) (int, error) {
+	id := strings.TrimPrefix(container, "containerd://")
+	text, err := os.ReadFile(filepath.Join(c.run, "containerd/state/io.containerd.runtime.v2.task/k8s.io", id, "init.pid"))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
+}
+
+// processOf is the first process of a pod's container.
+func (c *cluster) processOf(name string) (int, error) {
+	pod, err := c.pod(name)
+	if err != nil {
+		return 0, err
+	}
+	return c.pidOf(pod.Status.ContainerStatuses[0].ContainerID)
 }

@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	dp "better-compute/deviceplugin"
 )
@@ -32,7 +31,7 @@ func (c *cluster) dra() error {
 		return fmt.Errorf("%w: %s", err, out)
 	}
 	defer exec.Command("kubectl", "delete", "--ignore-not-found", "-f", manifest).Run()
-	if err := dp.Eventually(60*time.Second, func() error { return c.running("dra") }); err != nil {
+	if err := dp.Eventually(dp.Soon, func() error { return c.running("dra") }); err != nil {
 		return err
 	}
 	out, err := c.exec("dra", "ls /dev/nvidia0 /dev/nvidia1 2>/dev/null; exit 0")

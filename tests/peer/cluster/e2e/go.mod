@@ -2,11 +2,14 @@ module better-compute/clustertest
 
 go 1.26.0
 
-require better-compute/deviceplugin v0.0.0
+require (
+	better-compute/aged v0.0.0
+	better-compute/deviceplugin v0.0.0
+	golang.org/x/sys v0.47.0
+)
 
 require (
 	golang.org/x/net v0.57.0 // indirect
-	golang.org/x/sys v0.47.0 // indirect
 	golang.org/x/text v0.40.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260526163538-3dc84a4a5aaa // indirect
 	google.golang.org/grpc v1.82.1 // indirect
@@ -15,3 +18,4 @@ require (
 )
 
 replace better-compute/deviceplugin => ../../deviceplugin
+replace better-compute/aged => ../../aged

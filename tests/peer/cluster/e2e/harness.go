@@ -15,7 +15,7 @@ func harnessCases(c *cluster) []dp.Case {
 		if err := c.StartPod(dp.PodSpec{Name: name}); err != nil {
 			return err
 		}
-		return errors.Join(dp.Eventually(30*time.Second, func() error { return c.running(name) }), bodyThenRemove(c, name, body))
+		return errors.Join(dp.Eventually(dp.Soon, func() error { return c.running(name) }), bodyThenRemove(c, name, body))
 	}
 	return []dp.Case{
 		{Name: "harness/plain-pod", Proves: "the harness", Run: func() error {
@@ -39,7 +39,7 @@ func harnessCases(c *cluster) []dp.Case {
 						return err
 					}
 				}
-				err := dp.Eventually(30*time.Second, func() error {
+				err := dp.Eventually(dp.Soon, func() error {
 					_, err := c.exec("survivor", "true")
 					return err
 				})
@@ -67,7 +67,7 @@ func harnessCases(c *cluster) []dp.Case {
 
 // singleNUMANode expects eight devices of the resource, four on each of two nodes, and a kubelet that gives a pod devices of one node only.
 func singleNUMANode(c *cluster, resource string) error {
-	err := dp.Eventually(10*time.Second, func() error {
+	err := dp.Eventually(dp.Soon, func() error {
 		n, err := c.Counts(resource)
 		return errors.Join(err, dp.Expect("counts", n, dp.Counts{Capacity: 8, Allocatable: 8}))
 	})
@@ -79,7 +79,7 @@ func singleNUMANode(c *cluster, resource string) error {
 			return err
 		}
 		defer c.remove(name)
-		if err := dp.Eventually(30*time.Second, func() error { return c.running(name) }); err != nil {
+		if err := dp.Eventually(dp.Soon, func() error { return c.running(name) }); err != nil {
 			return err
 		}
 	}
@@ -103,7 +103,7 @@ func singleNUMANode(c *cluster, resource string) error {
 		return err
 	}
 	defer c.remove("across")
-	return dp.Eventually(20*time.Second, func() error {
+	return dp.Eventually(dp.Soon, func() error {
 		p, err := c.Pod("across")
 		if err != nil {
 			return err
@@ -127,7 +127,7 @@ func (c *cluster) remove(name string) error {
 	if err := c.DeletePod(name, time.Second); err != nil {
 		return err
 	}
-	return dp.Eventually(30*time.Second, func() error {
+	return dp.Eventually(dp.Soon, func() error {
 		p, err := c.Pod(name)
 		if err == nil && p != nil {
 			err = fmt.Errorf("pod %s is still there", name)

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	dp "better-compute/deviceplugin"
 )
@@ -23,6 +24,8 @@ func main() {
 	bcd := flag.String("bcd", "", "the bcd binary")
 	betterCompute := flag.String("better-compute", "", "the better-compute binary")
 	driver := flag.String("driver", "", "the folder of the made-up driver, as built")
+	full := flag.Bool("full", false, "50 kills and more")
+	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random kills")
 	list := flag.Bool("list", false, "only list the cases")
 	flag.Parse()
 	re, err := regexp.Compile(*match)
@@ -38,16 +41,27 @@ func main() {
 	}
 	product := &dp.Product{Kubelet: c, Dir: filepath.Join(*run, "product"), BCD: *bcd, BetterCompute: *betterCompute,
 		Kubeconfig: filepath.Join(*run, "bcd.kubeconfig")}
-	cases := harnessCases(c)
+	product.Away = 40 * time.Second // the same case waits longer on the stand-in
+	// As pods with the host's network reach it too.
+	product.Host = nodeIP
+	product.TLS.Cert, product.TLS.Key, product.TLS.CA = filepath.Join(*run, "pki/kubelet.crt"), filepath.Join(*run, "pki/kubelet.key"), filepath.Join(*run, "pki/ca.crt")
+	cases := append(harnessCases(c), nodeCases(c, *driver)...)
 	cases = append(cases, dp.SmokeCases(c, "example.com/dev", func(ids []string) error { return dp.OfferCDI("/etc/cdi", ids) })...)
 	own := len(cases)
 	cases = append(cases, productCases(c, product)...)
 	cases = append(cases, reaperCases(c, product)...)
+	rounds := 1
+	if *full {
+		rounds, product.Away = 7, dp.Away
+	}
+	cases = append(cases, c.killCases(product, rounds, *seed)...)
 	health, stopRig := dp.HealthCases(func() (*dp.Rig, error) {
 		product.Stop() // one plugin a resource
 		return dp.StartRig(c, product, *driver, filepath.Join(*run, "rig"))
 	})
 	cases = append(cases, health...)
+	asPods, stopHosted := hostedCases(c, *driver, *bcd, *betterCompute, func() { stopRig(); product.Stop() })
+	cases = append(cases, asPods...)
 	wanted := func(k dp.Case) bool { return re.MatchString(k.Name) && strings.HasPrefix(k.Name, "numa/") == *numa }
 	if *list {
 		for _, k := range cases {
@@ -72,7 +86,9 @@ func main() {
 	}
 	cases = slices.DeleteFunc(cases, func(k dp.Case) bool { return !wanted(k) })
 	defer stopRig()
+	defer stopHosted()
 	if _, failed := dp.Run(cases, re, c.show); failed > 0 {
+		stopHosted()
 		stopRig()
 		product.Stop()
 		os.Exit(1)

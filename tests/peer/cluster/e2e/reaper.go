@@ -119,7 +119,7 @@ func (c *cluster) everyKind(p *dp.Product) []*clinger {
 		{name: "static-", start: func() error {
 			text, err := json.Marshal(pod("static", nil))
 			return errors.Join(err, os.WriteFile(manifest, text, 0o600))
-		}, clean: func() error { return os.Remove(manifest) }, stays: "static: only removing its manifest ends it (the kubelet has it from: file)"},
+		}, clean: func() error { return os.Remove(manifest) }, stays: "static: only removing its manifest ends it (" + manifest + ")"},
 	}
 }
 
@@ -150,7 +150,7 @@ func (c *cluster) take(k *clinger) error {
 		return fmt.Errorf("start %s: %w", k.name, err)
 	}
 	// The scheduler may still be on its way back from a case that killed the API server.
-	return dp.Eventually(120*time.Second, func() error {
+	return dp.Eventually(dp.Soon, func() error {
 		of, err := c.holders()
 		if err != nil {
 			return err
@@ -178,7 +178,7 @@ func (c *cluster) clingers(w *dp.World, all []*clinger, bystander string) (err e
 		}
 	}
 	for _, name := range []string{"plain", "stubborn", "finalizer", "static-" + nodeName} {
-		if err := dp.Eventually(120*time.Second, func() error { return c.running(name) }); err != nil {
+		if err := dp.Eventually(dp.Soon, func() error { return c.running(name) }); err != nil {
 			return err
 		}
 	}
@@ -209,7 +209,17 @@ func (c *cluster) clingers(w *dp.World, all []*clinger, bystander string) (err e
 			return err
 		}
 	}
+	c.tabulate(all)
 	return errors.Join(c.running(bystander), c.told("stubborn"))
+}
+
+// tabulate prints when each let go of its GPU, and when that was reported; those of the cases before too.
+func (c *cluster) tabulate(all []*clinger) {
+	c.departed = append(c.departed, all...)
+	fmt.Printf("     %-12s %8s %9s   after the release\n", "pod", "let go", "reported")
+	for _, k := range c.departed {
+		fmt.Printf("     %-12s %6.1f s %7.1f s   %s\n", strings.Trim(k.name, "-"), k.freed.Seconds(), k.released.Seconds(), k.stays)
+	}
 }
 
 func (k *clinger) tidy() error {
@@ -226,25 +236,28 @@ func (k *clinger) tidy() error {
 
 // look notes who has let go and what was reported; a report before the holder is gone is an error.
 func (c *cluster) look(w *dp.World, all []*clinger, reservations map[string]string, start time.Time) error {
+	reported := map[*clinger]bool{}
 	for _, k := range all {
 		r, err := w.Reservation(reservations[k.allocation])
 		if err != nil {
 			return err
 		}
-		if k.released == 0 && r.Allocations[0].State == "released" {
-			k.released = time.Since(start)
-		}
+		reported[k] = r.Allocations[0].State == "released"
 	}
 	of, err := c.holders()
 	if err != nil {
 		return err
 	}
+	at := time.Since(start) // of all that one look sees: it may take its time
 	for _, k := range all {
-		if !k.holds(of) && k.freed == 0 {
-			k.freed = time.Since(start)
+		if reported[k] && k.holds(of) {
+			return fmt.Errorf("%s still holds what is reported as released after %v", k.name, at)
 		}
-		if k.holds(of) && k.released > 0 {
-			return fmt.Errorf("%s still holds what was reported as released after %v", k.name, k.released)
+		if !k.holds(of) && k.freed == 0 {
+			k.freed = at
+		}
+		if reported[k] && k.released == 0 {
+			k.released = at
 		}
 	}
 	return nil
@@ -260,7 +273,6 @@ func (c *cluster) follow(w *dp.World, all []*clinger, reservations map[string]st
 	}
 	var errs []error
 	for _, k := range all {
-		fmt.Printf("     %-10s let go after %.1f s, reported after %.1f s\n", k.name, k.freed.Seconds(), k.released.Seconds())
 		if k.ends == 0 {
 			if k.freed > 0 || k.released > 0 {
 				errs = append(errs, fmt.Errorf("%s let go after %v", k.name, k.freed))
@@ -274,7 +286,7 @@ func (c *cluster) follow(w *dp.World, all []*clinger, reservations map[string]st
 
 // stay expects a pod to be forced in vain, to be named so, and its GPU to be released once a person has ended it.
 func (c *cluster) stay(w *dp.World, k *clinger, reservation string, start time.Time) error {
-	err := dp.Eventually(reapHold+reapForce+20*time.Second-time.Since(start), func() error {
+	err := dp.Eventually(reapHold+reapForce+dp.Soon-time.Since(start), func() error {
 		out, err := w.P.Status()
 		if err == nil && !strings.Contains(out, k.stays) {
 			err = fmt.Errorf("bcd status doesn't say why %s stays:\n%s", k.name, out)
@@ -287,23 +299,18 @@ func (c *cluster) stay(w *dp.World, k *clinger, reservation string, start time.T
 	if since := time.Since(start); since < reapHold+reapForce {
 		return fmt.Errorf("%s was forced after %v", k.name, since)
 	}
-	state := func() (string, error) {
-		r, err := w.Reservation(reservation)
-		if err != nil {
-			return "", err
-		}
-		return r.Allocations[0].State, nil
-	}
-	now, err := state()
-	if err == nil && now == "released" {
-		err = fmt.Errorf("%s still holds a GPU that was reported as released", k.name)
-	}
-	if err = errors.Join(err, k.tidy()); err != nil {
+	if err := c.look(w, []*clinger{k}, map[string]string{k.allocation: reservation}, start); err != nil {
 		return err
 	}
-	return dp.Eventually(60*time.Second, func() error {
-		now, err := state()
-		return errors.Join(err, dp.Expect("the allocation of "+k.name, now, "released"))
+	if k.freed > 0 || k.released > 0 {
+		return fmt.Errorf("%s let go after %v, reported after %v, and nobody has ended it", k.name, k.freed, k.released)
+	}
+	if err := k.tidy(); err != nil {
+		return err
+	}
+	return dp.Eventually(dp.Soon, func() error {
+		err := c.look(w, []*clinger{k}, map[string]string{k.allocation: reservation}, start)
+		return errors.Join(err, dp.Expect("the report of "+k.name, k.released > 0, true))
 	})
 }
 
@@ -316,7 +323,7 @@ func (c *cluster) told(pod string) error {
 			Source          struct{ Component, Host string }
 		}
 	}
-	return dp.Eventually(10*time.Second, func() error {
+	return dp.Eventually(dp.Soon, func() error {
 		if err := c.api.call("GET", "/api/v1/namespaces/default/events", nil, &list); err != nil {
 			return err
 		}
@@ -342,8 +349,18 @@ func (c *cluster) completed(w *dp.World) (err error) {
 		}
 		return err
 	}
-	if err := errors.Join(dp.Offered("bcd.dev/gpu", 1).Do(w), c.create(podsPath, pod)(), dp.Eventually(20*time.Second, isOver)); err != nil {
+	if err := errors.Join(dp.Offered("bcd.dev/gpu", 1).Do(w), c.create(podsPath, pod)(), dp.Eventually(dp.Soon, isOver)); err != nil {
 		return err
 	}
-	return errors.Join(dp.Release("r0").Do(w), dp.Released("r0").Do(w), isOver())
+	r, err := w.Reservation("r0")
+	if err != nil {
+		return err
+	}
+	start, k := time.Now(), &clinger{name: "over", allocation: r.Allocations[0].ID, stays: "completed, and its pod is still there"}
+	err = errors.Join(dp.Release("r0").Do(w), dp.Eventually(dp.Soon, func() error {
+		err := c.look(w, []*clinger{k}, map[string]string{k.allocation: "r0"}, start)
+		return errors.Join(err, dp.Expect("reported", k.released > 0, true))
+	}), isOver())
+	c.tabulate([]*clinger{k})
+	return err
 }

@@ -37,8 +37,8 @@ static void test_nothing_wrong_is_no_condition(void **state)
 static void test_held_devices_name_their_nodes_since_the_release(void **state)
 {
 	struct degraded_allocation allocations[] = {
-		{.node = "node_1", .releasing = true, .releasing_since_ms = 2000},
-		{.node = "node_2", .releasing = true, .releasing_since_ms = 1000},
+		{.id = "alc_1", .node = "node_1", .releasing = true, .releasing_since_ms = 2000},
+		{.id = "alc_2", .node = "node_2", .releasing = true, .releasing_since_ms = 1000},
 		{.node = "node_3"},
 	};
 	json_t *conditions = degraded_conditions(allocations, 3);
@@ -48,8 +48,97 @@ static void test_held_devices_name_their_nodes_since_the_release(void **state)
 	assert_string_equal(text_at(conditions, 0, "type"), "DevicesHeld");
 	assert_string_equal(text_at(conditions, 0, "reason"), "PodsHoldDevices");
 	assert_string_equal(text_at(conditions, 0, "since"), "1970-01-01T00:00:01.000Z");
-	assert_non_null(strstr(text_at(conditions, 0, "message"), "node_1, node_2"));
+	assert_non_null(strstr(text_at(conditions, 0, "message"), "node_1 has yet to say"));
+	assert_non_null(strstr(text_at(conditions, 0, "message"), " node_2 has yet to say"));
 	assert_null(strstr(text_at(conditions, 0, "message"), "node_3"));
+	json_decref(conditions);
+}
+
+/* Who holds them, since when, and what ends it when nobody says anything. proves: RES-21 */
+static void test_held_devices_say_what_happens_next(void **state)
+{
+	static const char *const expected[] = {
+		"node_1 has yet to say that no pod holds a device. Should it never say that "
+		"nobody holds them, they are free at 1970-01-02T00:10:00.000Z, a day after the "
+		"booking's own end.",
+		"node_1 says: pod a/b holds it. Should it never say that nobody holds them, they "
+		"are free at "
+		"1970-01-02T00:10:00.000Z, a day after the booking's own end.",
+		"node_1 says: pod a/b holds it. Somebody has the devices next: they are free at "
+		"1970-01-01T00:15:00.000Z whatever the node says.",
+		"node_1 has not been heard of since 1970-01-01T00:05:00.000Z. The devices stay "
+		"booked until it is back, or declared lost.",
+		"node_1 has yet to say that no pod holds a device. It never said that it bound "
+		"them: they are free once it has heard of the end, at the earliest at "
+		"1970-01-01T00:11:00.000Z.",
+	};
+	struct degraded_allocation one = {.id = "alc_1",
+					  .node = "node_1",
+					  .releasing = true,
+					  .releasing_since_ms = 60000,
+					  .was_bound = true,
+					  .own_end_ms = 600000,
+					  .booked_to_ms = 600000,
+					  .unreachable_since_ms = 300000};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(expected); i++) {
+		struct degraded_allocation told = one;
+		json_t *conditions;
+
+		told.stuck = i == 1 || i == 2 ? "pod a/b holds it" : NULL;
+		told.booked_next = i == 2;
+		told.unreachable = i == 3;
+		told.was_bound = i != 4;
+		conditions = degraded_conditions(&told, 1);
+		assert_string_equal(text_at(conditions, 0, "message"), expected[i]);
+		json_decref(conditions);
+	}
+}
+
+/* A node tells of all its releases: a reservation hears of its own, and not of another's pods.
+ * proves: RES-21 */
+static void test_held_devices_are_told_of_their_own(void **state)
+{
+	static const struct {
+		const char *said, *told;
+	} cases[] = {
+		{"alc_1: held by a/b (gpu/x)", "node_1 says: held by a/b (gpu/x). "},
+		{"alc_2: held by c/d; alc_1: held by a/b; alc_3: held by e/f",
+		 "node_1 says: held by a/b. "},
+		{"alc_2: held by c/d; and 3 more", "node_1 has yet to say "},
+		{"alc_11: held by c/d", "node_1 has yet to say "},
+		{"the kubelet doesn't answer", "node_1 says: the kubelet doesn't answer. "},
+	};
+	struct degraded_allocation one = {
+		.id = "alc_1", .node = "node_1", .releasing = true, .was_bound = true};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		json_t *conditions;
+		const char *message;
+
+		one.stuck = cases[i].said;
+		conditions = degraded_conditions(&one, 1);
+		message = text_at(conditions, 0, "message");
+		assert_int_equal(strncmp(message, cases[i].told, strlen(cases[i].told)), 0);
+		json_decref(conditions);
+	}
+}
+
+/* Of the fourth on the names alone. */
+static void test_many_nodes_are_named(void **state)
+{
+	struct degraded_allocation many[5] = {0};
+	static const char *const NODES[] = {"node_1", "node_2", "node_3", "node_4", "node_5"};
+	json_t *conditions;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(many); i++)
+		many[i] = (struct degraded_allocation){
+			.id = "alc_1", .node = NODES[i], .releasing = true};
+	conditions = degraded_conditions(many, ARRAY_SIZE(many));
+	assert_non_null(strstr(text_at(conditions, 0, "message"), ". Likewise: node_4, node_5."));
 	json_decref(conditions);
 }
 
@@ -63,7 +152,7 @@ static void test_what_no_kubelet_confirms_is_said_so(void **state)
 		 .unconfirmed = true,
 		 .unconfirmed_since_ms = 3000},
 		{.node = "node_2", .bound = true, .devices = &device, .devices_count = 1},
-		{.node = "node_3", .releasing = true, .unconfirmed = true},
+		{.id = "alc_3", .node = "node_3", .releasing = true, .unconfirmed = true},
 	};
 	json_t *conditions = degraded_conditions(allocations, 3);
 
@@ -136,6 +225,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_wrong_is_no_condition),
 		cmocka_unit_test(test_held_devices_name_their_nodes_since_the_release),
+		cmocka_unit_test(test_held_devices_say_what_happens_next),
+		cmocka_unit_test(test_held_devices_are_told_of_their_own),
+		cmocka_unit_test(test_many_nodes_are_named),
 		cmocka_unit_test(test_what_no_kubelet_confirms_is_said_so),
 		cmocka_unit_test(test_causes_come_in_their_order),
 	};

@@ -308,8 +308,8 @@ static void test_first_fit_is_what_trying_every_minute_finds(void **state)
 				     seed_chance(&seed, 4) ? INT64_MAX : to * MINUTE);
 			}
 			fleet.uses[n][0] = (struct placement_use){
-				(int64_t)seed_below(&seed, 30), 0, 0,
-				(int64_t)seed_below(&seed, HORIZON) * MINUTE};
+				.vcpus = (int64_t)seed_below(&seed, 30),
+				.to_ms = (int64_t)seed_below(&seed, HORIZON) * MINUTE};
 			fleet.nodes[n].uses_count = 1;
 		}
 		expected = model_first_fit(&request, &fleet, &expected_ms);

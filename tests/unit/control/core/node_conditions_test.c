@@ -1,6 +1,7 @@
 #include "control/core/node_conditions.h"
 
 #include "lib/enumerate.h"
+#include "node/core/conditions.h"
 
 /* proves: GW-6 GW-7 GW-14 */
 static void test_which_keep_work_away(void **state)
@@ -16,8 +17,9 @@ static void test_which_keep_work_away(void **state)
 		assert_false(node_condition_no_schedule(away[i], true));
 		assert_non_null(strstr(NODE_CONDITIONS_NO_SCHEDULE, away[i]));
 	}
-	assert_true(node_condition_is_known("HostManagedExternally"));
-	assert_false(node_condition_no_schedule("HostManagedExternally", false));
+	/* its reason is HostManagedExternally */
+	assert_true(node_condition_is_known("HostUnsupported"));
+	assert_false(node_condition_no_schedule("HostUnsupported", false));
 	assert_false(node_condition_is_known("FlubberDetected"));
 	assert_false(node_condition_no_schedule("FlubberDetected", false));
 	assert_false(node_condition_no_schedule("", false));
@@ -79,9 +81,20 @@ static void test_message_counts_and_a_type_twice_does_not(void **state)
 	vec_deinit(&changes);
 }
 
+/* Whatever bcd sends, this program knows. */
+static void test_all_that_bcd_has_is_known(void **state)
+{
+	(void)state;
+	for (size_t i = 0; conditions_type(i); i++)
+		if (!node_condition_is_known(conditions_type(i)))
+			fail_msg("%s isn't known", conditions_type(i));
+	assert_false(node_condition_is_known("Unheard"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_all_that_bcd_has_is_known),
 		cmocka_unit_test(test_which_keep_work_away),
 		cmocka_unit_test(test_every_difference_is_one_change),
 		cmocka_unit_test(test_message_counts_and_a_type_twice_does_not),

@@ -20,7 +20,7 @@ static void test_first_filter_that_fails_is_the_reason(void **state)
 	struct built built;
 
 	(void)state;
-	request.limited = true;
+	request.limited = request.dra = true;
 	request.vcpus = 65;
 	request.memory_bytes = 513;
 	build(&built, "n");
@@ -45,6 +45,13 @@ static void test_first_filter_that_fails_is_the_reason(void **state)
 	built.node.no_schedule = NULL;
 	assert_string_equal(only_reason(&request, &built), "KubernetesBindingUnsupported");
 	built.node.knows_kubernetes = true;
+	assert_string_equal(only_reason(&request, &built), "DraUnsupported");
+	built.node.knows_dra = true;
+	assert_string_equal(only_reason(&request, &built), "GpuApiDiffers");
+	request.dra = false;
+	built.node.dra = true;
+	assert_string_equal(only_reason(&request, &built), "GpuApiDiffers");
+	request.dra = true;
 	assert_string_equal(only_reason(&request, &built), "AssignmentLimitsUnsupported");
 	built.node.knows_limits = true;
 	assert_string_equal(only_reason(&request, &built), "NodeRefused");

@@ -127,11 +127,17 @@ static void test_parts_settle_the_whole(void **state)
 static void test_a_node_that_fails_again_is_left_alone_for_longer(void **state)
 {
 	(void)state;
-	assert_int_equal(allocation_retry_ms(1), ALLOCATION_RETRY_MS);
-	assert_int_equal(allocation_retry_ms(2), 2 * ALLOCATION_RETRY_MS);
-	assert_int_equal(allocation_retry_ms(4), 8 * ALLOCATION_RETRY_MS);
-	assert_int_equal(allocation_retry_ms(10), ALLOCATION_RETRY_MAX_MS);
-	assert_int_equal(allocation_retry_ms(INT64_MAX), ALLOCATION_RETRY_MAX_MS);
+	assert_int_equal(allocation_retry_ms(1, false), ALLOCATION_RETRY_MS);
+	assert_int_equal(allocation_retry_ms(2, false), 2 * ALLOCATION_RETRY_MS);
+	assert_int_equal(allocation_retry_ms(4, false), 8 * ALLOCATION_RETRY_MS);
+	assert_int_equal(allocation_retry_ms(10, false), ALLOCATION_RETRY_MAX_MS);
+	assert_int_equal(allocation_retry_ms(INT64_MAX, false), ALLOCATION_RETRY_MAX_MS);
+	/* what was in the way may be gone */
+	assert_int_equal(allocation_retry_ms(1, true), 0);
+	assert_int_equal(allocation_retry_ms(2, true), ALLOCATION_EXCUSED_MS);
+	assert_int_equal(allocation_retry_ms(4, true), 4 * ALLOCATION_EXCUSED_MS);
+	assert_int_equal(allocation_retry_ms(10, true), ALLOCATION_RETRY_MS);
+	assert_int_equal(allocation_retry_ms(INT64_MAX, true), ALLOCATION_RETRY_MS);
 }
 
 /* proves: RES-32 */

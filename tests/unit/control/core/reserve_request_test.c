@@ -37,7 +37,7 @@ static void test_request_is_read(void **state)
 	expect_ok(parse("[{\"class\":\"gpu\",\"count\":2},{\"class\":\"gpu.mig\",\"profile\":"
 			"\"1g.10gb\",\"count\":3},{\"class\":\"gpu.slot\",\"count\":4}]",
 			REST ",\"startAt\":\"2026-11-30T03:00:00Z\",\"resources\":{\"vcpu\":8,"
-			     "\"memoryGiB\":64},\"idempotencyKey\":\"k\"",
+			     "\"memoryGiB\":64,\"hugepages2MiGiB\":3},\"idempotencyKey\":\"k\"",
 			false, &request, &json, &error),
 		  &error);
 	assert_string_equal(request.tenant, TENANT);
@@ -48,6 +48,9 @@ static void test_request_is_read(void **state)
 	assert_int_equal(request.duration_ms, 3600000);
 	assert_true(request.start_ms == NOW + 3600000);
 	assert_int_equal(request.vcpus, 8);
+	assert_true(request.limited);
+	assert_true(request.hugepages.bytes[HUGEPAGES_2MI] == (int64_t)3 << 30);
+	assert_int_equal(request.hugepages.bytes[HUGEPAGES_1GI], 0);
 	assert_true(request.memory_bytes == (int64_t)64 << 30);
 	assert_string_equal(request.idempotency_key, "k");
 	json_decref(json);
@@ -93,6 +96,7 @@ static void test_wrong_requests_name_their_field(void **state)
 		{GPU, REST ",\"startAt\":\"2027-12-01T02:00:00.001Z\"", "startAt"},
 		{GPU, REST ",\"resources\":[]", "resources"},
 		{GPU, REST ",\"resources\":{\"vcpu\":0}", "resources.vcpu"},
+		{GPU, REST ",\"resources\":{\"hugepages1GiGiB\":0}", "resources.hugepages1GiGiB"},
 		{GPU, REST ",\"resources\":{\"memoryGiB\":1048577}", "resources.memoryGiB"},
 		{GPU, REST ",\"resources\":{\"memory\":1}", "resources.memory"},
 		{GPU, REST ",\"spot\":1", "spot"},

@@ -58,7 +58,7 @@ static void test_there_and_back(void **state)
 	belief_inventory(&again, 0, &inventory);
 	assert_int_equal(inventory.atoms.count, 1);
 	assert_int_equal(inventory.atoms.items[0].range.lo, 128);
-	assert_string_equal(inventory.atoms.items[0].health.cause, "XID 79");
+	assert_string_equal(inventory.atoms.items[0].health.cause, "XID 79: fell off the bus");
 	again.gpus.items[0].facts.xid_count = 0;
 	inventory_deinit(&inventory);
 	inventory = (struct inventory){0};

@@ -103,7 +103,7 @@ static void test_set(void **state)
 		if (scenario_set(gpu, bad[i], 1, &error))
 			fail_msg("'%s' was taken", bad[i]);
 	expect_ok(scenario_set(gpu, "xid=79,13", 1, &error), &error);
-	assert_string_equal(health_decide(&gpu->facts).cause, "XID 79");
+	assert_string_equal(health_decide(&gpu->facts).cause, "XID 79: fell off the bus");
 	expect_ok(scenario_set(gpu, "xid=none", 1, &error), &error);
 	assert_true(health_decide(&gpu->facts).healthy);
 	test_gauges(gpu);

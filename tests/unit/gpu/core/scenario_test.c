@@ -102,7 +102,7 @@ static void test_parts_have_the_gpus_numa_and_health(void **state)
 
 		assert_int_equal(atom->numa, mig ? 1 : 0);
 		assert_int_equal(atom->health.healthy, !mig);
-		assert_string_equal(atom->health.cause, mig ? "XID 79" : "");
+		assert_string_equal(atom->health.cause, mig ? "XID 79: fell off the bus" : "");
 		assert_ptr_equal(inventory_find_atom(&inventory, &atom->atom), atom);
 	}
 	assert_int_equal(inventory.atoms.items[0].range.lo, 0);

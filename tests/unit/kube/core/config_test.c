@@ -259,25 +259,6 @@ static void test_proxies(void **state UNUSED)
 	}
 }
 
-static void test_in_cluster(void **state UNUSED)
-{
-	CLEANUP(kube_access) struct kube_access four = {0}, six = {0};
-	struct kube_access none = {0};
-	struct error error;
-
-	expect_ok(kube_access_in_cluster("10.96.0.1", "443", KUBE_SERVICE_ACCOUNT, &four, &error),
-		  &error);
-	assert_string_equal(four.server, "https://10.96.0.1:443");
-	assert_string_equal(four.ca.path, "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt");
-	assert_string_equal(four.token.path, "/var/run/secrets/kubernetes.io/serviceaccount/token");
-	expect_ok(kube_access_in_cluster("fd00::1", "443", "/s", &six, &error), &error);
-	assert_string_equal(six.server, "https://[fd00::1]:443");
-	expect_error(kube_access_in_cluster(NULL, NULL, "/s", &none, &error), &error,
-		     ERROR_INVALID_CONFIG, "not in a pod");
-	expect_error(kube_access_in_cluster("a@b", "1", "/s", &none, &error), &error,
-		     ERROR_INVALID_CONFIG, "more than a host");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,7 +270,6 @@ int main(void)
 		cmocka_unit_test(test_a_refused_file_adds_nothing),
 		cmocka_unit_test(test_errors_tell_no_secret),
 		cmocka_unit_test(test_proxies),
-		cmocka_unit_test(test_in_cluster),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

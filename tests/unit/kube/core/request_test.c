@@ -40,6 +40,16 @@ static void test_reading(void **state UNUSED)
 	       "", "", true, "list pods");
 	expect(kube_list(&KUBE_POD, &(struct kube_list_options){0}), "GET", "/api/v1/pods", "", "",
 	       true, "list pods");
+	expect(kube_watch(&KUBE_POD,
+			  &(struct kube_list_options){.field_selector = "spec.nodeName=n0"}, "1 2",
+			  300),
+	       "GET",
+	       "/api/v1/pods?fieldSelector=spec.nodeName%3Dn0&watch=true&allowWatchBookmarks=true&"
+	       "timeoutSeconds=300&resourceVersion=1%202",
+	       "", "", true, "watch pods");
+	expect(kube_watch(&KUBE_POD, &(struct kube_list_options){.namespace = "ns"}, "", 1), "GET",
+	       "/api/v1/namespaces/ns/pods?watch=true&allowWatchBookmarks=true&timeoutSeconds=1",
+	       "", "", true, "watch pods");
 }
 
 static void test_names_stay_in_their_place(void **state UNUSED)
@@ -55,7 +65,6 @@ static void test_names_stay_in_their_place(void **state UNUSED)
 static void test_writing(void **state UNUSED)
 {
 	CLEANUP(tree) json_t *object = json_pack("{s:{s:s}}", "metadata", "name", "s");
-	CLEANUP(tree) json_t *operations = json_array();
 	struct kube_ref slice = {&KUBE_RESOURCE_SLICE, "", "s"};
 
 	expect(kube_create(&KUBE_RESOURCE_SLICE, "", object), "POST",
@@ -69,9 +78,6 @@ static void test_writing(void **state UNUSED)
 	       "/apis/resource.k8s.io/v1/resourceslices/s?fieldManager=bcd&force=true",
 	       "application/apply-patch+yaml", "{\"metadata\":{\"name\":\"s\"}}", true,
 	       "apply resource slice 's'");
-	expect(kube_patch_json(POD, operations, false), "PATCH",
-	       "/api/v1/namespaces/default/pods/web?fieldManager=bcd",
-	       "application/json-patch+json", "[]", false, "patch pod 'default/web'");
 	expect(kube_node_cordon("n0", true), "PATCH", "/api/v1/nodes/n0?fieldManager=bcd",
 	       "application/merge-patch+json", "{\"spec\":{\"unschedulable\":true}}", true,
 	       "patch node 'n0'");

@@ -152,12 +152,49 @@ static void test_other_vendors_specs_add_nothing(void **state)
 	allocate_nvidia_deinit(&nvidia);
 }
 
+/* Bound, and yet in somebody's hands by another name: of a slot the slot alone. proves: DP-42 REL-4 */
+static void test_what_another_pod_has_is_refused(void **state)
+{
+	char one[HOLDS_ID_SIZE], old[HOLDS_ID_SIZE];
+	const char *ids[] = {one};
+	const struct strays_holder holder = {old, "uid-1", "default/old (main)"};
+	const struct releases none = {0};
+	struct allocate_answer answer = {0};
+	struct strays strays = {0};
+	struct strays_view view;
+	struct world world;
+	struct error error;
+
+	(void)state;
+	world_init(&world);
+	view = (struct strays_view){.holds = &world.holds,
+				    .releases = &none,
+				    .inventory = &world.inventory,
+				    .holders = &holder,
+				    .holder_count = 1};
+	world.view.class = ATOM_SLOT;
+	world.view.strays = &strays;
+	fixture_id(old, fixture_slot(&world.inventory, 1), ALC_C);
+	strays_decide(&view, &(struct strays){0}, &strays);
+	fixture_id(one, fixture_slot(&world.inventory, 0), ALC_A);
+	expect_ok(allocate_decide(&world.view, ids, 1, &answer, &error), &error);
+	allocate_answer_deinit(&answer);
+	fixture_id(one, fixture_slot(&world.inventory, 1), ALC_A);
+	assert_false(allocate_decide(&world.view, ids, 1, &answer, &error));
+	assert_int_equal(error.code, ERROR_INVALID_STATE);
+	assert_non_null(strstr(error.what, "is held by default/old (main)"));
+	assert_non_null(strstr(error.what, ALC_C));
+	strays_deinit(&strays);
+	world_deinit(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_two_gpus_of_two_allocations),
 		cmocka_unit_test(test_slots_name_their_gpu_once),
 		cmocka_unit_test(test_refusals_name_the_device),
+		cmocka_unit_test(test_what_another_pod_has_is_refused),
 		cmocka_unit_test(test_other_vendors_specs_add_nothing),
 	};
 

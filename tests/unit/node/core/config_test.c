@@ -33,10 +33,12 @@ static void test_defaults(void **state)
 	assert_string_equal(config.gpu_api, "device-plugin");
 	assert_string_equal(config.node_name, "n1");
 	assert_string_equal(config.kubeconfig, "/etc/kubernetes/kubelet.conf");
+	assert_string_equal(config.site_id, "");
 	assert_true(config.host_units);
 	assert_false(config_hosted(&config)); /* units = true: this host is ours */
 	assert_int_equal(config.reserved_memory_mib, 2048);
 	assert_int_equal(config.reserved_vcpu, 1);
+	assert_true(config.confine);
 	assert_string_equal(config.metrics_listen, "");
 	assert_false(config.dcgm_names);
 }
@@ -79,10 +81,10 @@ static void test_every_path_hangs_under_root(void **state)
 
 	(void)state;
 	expect_ok(
-		read_text(
-			"[paths]\nroot = '/x/'\nkubelet = '/k'\n[host]\nunits = false\n"
-			"[kubernetes]\nnode_name = 'a'\nallowed_clusters = 'https://k#sha256:0'\n",
-			"b", &config, &error),
+		read_text("[paths]\nroot = '/x/'\nkubelet = '/k'\n[host]\nunits = false\n"
+			  "[kubernetes]\nnode_name = 'a'\nallowed_clusters = 'https://k#sha256:0'\n"
+			  "runtime_config = ['/c.toml', '/d']\n",
+			  "b", &config, &error),
 		&error);
 	assert_string_equal(config.data, "/x/var/lib/bcd");
 	assert_string_equal(config.cdi, "/x/etc/cdi");
@@ -90,7 +92,38 @@ static void test_every_path_hangs_under_root(void **state)
 	assert_string_equal(config.kubelet, "/k");
 	assert_string_equal(config.node_name, "a");
 	assert_int_equal(config.cluster_count, 1);
+	assert_int_equal(config.runtime_config.count, 2);
+	assert_string_equal(config.runtime_config.items[1], "/d"); /* as it is mounted */
+	assert_int_equal(config.toolkit_config.count, 0);
 	assert_true(config_hosted(&config));
+}
+
+/* `bcd node` of a hosted machine must know its Node's name. proves: HOSTED-41 */
+static void test_a_hosted_node_has_a_name(void **state UNUSED)
+{
+	static const struct {
+		const char *text, *environment;
+		bool good;
+	} rows[] = {
+		{"[host]\nunits = false", NULL, false},
+		{"[host]\nunits = false", "", false},
+		{"[host]\nunits = false", "n1", true},
+		{"[host]\nunits = false\n[kubernetes]\nnode_name = 'n1'", NULL, true},
+		{"[host]\nunits = true", NULL, true},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		CLEANUP(config) struct config config = {0};
+		struct error error;
+
+		expect_ok(read_text(rows[i].text, rows[i].environment, &config, &error), &error);
+		assert_int_equal(config_hosted(&config), i < 4);
+		if (rows[i].good)
+			expect_ok(config_check_node(&config, &error), &error);
+		else
+			expect_error(config_check_node(&config, &error), &error,
+				     ERROR_INVALID_CONFIG, "NODE_NAME isn't set");
+	}
 }
 
 /* proves: JOIN-34 */
@@ -101,9 +134,13 @@ static void test_wrong_values_name_key_and_value(void **state)
 	} rows[] = {
 		{"[kubernetes]\ngpu_api = 'both'", "kubernetes.gpu_api", "both"},
 		{"[kubernetes]\ngpu_api = 3", "kubernetes.gpu_api", ""},
+		{"[kubernetes]\nsite_id = 'dc1'", "kubernetes.site_id", "dc1"},
 		{"[kubernetes]\nkubeconfig = 'k'", "kubernetes.kubeconfig", "k"},
-		{"[kubernetes]\nkubeconfig = ''", "kubernetes.kubeconfig", ""},
 		{"[kubernetes]\nallowed_clusters = [1]", "kubernetes.allowed_clusters[0]", ""},
+		{"[kubernetes]\nruntime_config = ['c']", "kubernetes.runtime_config[0]", "'c'"},
+		{"[kubernetes]\ntoolkit_config = '/t'", "kubernetes.toolkit_config", ""},
+		{"[kubernetes]\nruntime_config = ['/1','/2','/3','/4','/5','/6','/7','/8','/9']",
+		 "kubernetes.runtime_config", "8"},
 		{"[paths]\nroot = 'here'", "paths.root", "here"},
 		{"[paths]\nkubelet = 'there'", "paths.kubelet", "there"},
 		{"[paths]\nroots = '/x'", "paths.roots", "root"},
@@ -149,6 +186,7 @@ int main(void)
 		cmocka_unit_test(test_metrics),
 		cmocka_unit_test(test_gpus),
 		cmocka_unit_test(test_every_path_hangs_under_root),
+		cmocka_unit_test(test_a_hosted_node_has_a_name),
 		cmocka_unit_test(test_wrong_values_name_key_and_value),
 	};
 

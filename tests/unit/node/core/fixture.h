@@ -108,3 +108,21 @@ static inline void fixture_id(char out[HOLDS_ID_SIZE], struct atom atom, const c
 
 	holds_device_id(out, &device, allocation);
 }
+
+/* A hold of many slots, which nobody has to have. */
+static inline void fixture_large_hold(struct holds *holds, int number, int devices)
+{
+	struct hold *hold = vec_push(holds);
+
+	snprintf(hold->allocation, sizeof hold->allocation, "alc_%026d", number);
+	str_copy(hold->binding, sizeof hold->binding, OFFER_BINDING);
+	for (int i = 0; i < devices; i++) {
+		struct hold_device *device = vec_push(&hold->devices);
+
+		device->atom = (struct atom){.class = ATOM_SLOT, .slot = (uint16_t)(i % 512)};
+		device->atom.gpu.bytes[0] = (uint8_t)number;
+		device->atom.gpu.bytes[1] = (uint8_t)(i / 512);
+		str_copy(device->visible, sizeof device->visible,
+			 "GPU-00000000-0000-0000-0000-000000000000");
+	}
+}

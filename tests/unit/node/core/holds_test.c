@@ -10,8 +10,9 @@ static void make(struct inventory *inventory, struct holds *holds)
 	atoms[2] = fixture_slot(inventory, 2);
 	atoms[3] = fixture_gpu(inventory, 0);
 	fixture_bind(holds, inventory, ALC_A, atoms, 4);
-	holds->items[0].vcpus = 32;
-	holds->items[0].memory_bytes = (int64_t)256 << 30;
+	holds->items[0].share.vcpus = 32;
+	holds->items[0].share.memory_bytes = (int64_t)256 << 30;
+	holds->items[0].share.hugepages.bytes[HUGEPAGES_1GI] = (int64_t)4 << 30;
 	holds->items[0].devices.items[0].nodes.items[0].type = 'c';
 	holds->items[0].devices.items[0].nodes.items[0].major = 4;
 	holds->items[0].devices.items[0].nodes.items[0].minor = 20;
@@ -35,7 +36,10 @@ static void test_same_hold_same_bytes(void **state)
 	holds_format(&back, &again);
 	assert_string_equal(buf_text(&text), buf_text(&again));
 	assert_int_equal(back.devices.count, 4);
-	assert_int_equal(back.vcpus, 32);
+	assert_int_equal(back.share.vcpus, 32);
+	assert_true(back.share.hugepages.bytes[HUGEPAGES_1GI] == (int64_t)4 << 30);
+	assert_non_null(strstr(buf_text(&text), "\"bcd.dev/hugepages-1Gi\": \"4294967296\""));
+	assert_null(strstr(buf_text(&text), "hugepages-2Mi"));
 	assert_non_null(strstr(buf_text(&text), "\"kind\": \"bcd.dev/gpu\""));
 	assert_non_null(strstr(buf_text(&text), "\"bcd.dev/allocation\": \"" ALC_A "\""));
 	assert_non_null(strstr(buf_text(&text), "\"bcd.dev/class\": \"gpu.mig\""));
@@ -143,6 +147,38 @@ static void test_kubelet_ids(void **state)
 	inventory_deinit(&inventory);
 }
 
+static void add_node(struct hold_nodes *nodes)
+{
+	struct hold_node *node = vec_push(nodes);
+
+	str_copy(node->path, sizeof node->path, "/dev/nvidia-caps/nvidia-cap1234");
+	str_copy(node->host_path, sizeof node->host_path, node->path);
+	node->type = 'c';
+	node->major = node->minor = UINT32_MAX;
+}
+
+/* proves: DP-54 */
+static void test_a_spec_that_could_not_be_read_is_not_written(void **state UNUSED)
+{
+	CLEANUP(buf) struct buf text = {0};
+	struct holds holds = {0};
+	struct hold *hold;
+	size_t each = 0; /* nodes of a device */
+
+	fixture_large_hold(&holds, 1, HOLDS_MAX_DEVICES);
+	hold = &holds.items[0];
+	for (; holds_fit_file(hold); each++)
+		for (size_t i = 0; i < hold->devices.count; i++)
+			add_node(&hold->devices.items[i].nodes);
+	assert_in_range(each, 2, 4);
+	for (size_t i = 0; !holds_fit_file(hold); i += 64)
+		for (size_t k = i; k < i + 64; k++)
+			vec_remove(&hold->devices.items[k].nodes, 0);
+	holds_format(hold, &text); /* as the shell writes it */
+	assert_in_range(text.length, HOLDS_MAX_FILE * 3 / 4, HOLDS_MAX_FILE);
+	holds_deinit(&holds);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +186,7 @@ int main(void)
 		cmocka_unit_test(test_no_damage_reads_as_a_hold),
 		cmocka_unit_test(test_wrong_fields_are_named),
 		cmocka_unit_test(test_kubelet_ids),
+		cmocka_unit_test(test_a_spec_that_could_not_be_read_is_not_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

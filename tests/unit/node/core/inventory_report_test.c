@@ -1,19 +1,20 @@
 #include "fixture.h"
 #include "node/core/inventory_report.h"
 
-/* proves: GW-18 GW-19 */
+/* proves: GW-18 GW-19 RES-13 */
 static void test_says_what_there_is(void **state)
 {
 	CLEANUP(scenario) struct scenario scenario = {0};
 	CLEANUP(inventory) struct inventory inventory = {0};
 	CLEANUP(arena) struct arena arena = {0};
 	Bettercompute__V1__Inventory *message;
-	struct inventory_report report = {.inventory = &inventory,
-					  .node_name = "gpu-node-07",
-					  .hostname = "host",
-					  .kernel = "6.1",
-					  .vcpus = 64,
-					  .gpu_api = "device-plugin"};
+	struct inventory_report report = {
+		.inventory = &inventory,
+		.node_name = "gpu-node-07",
+		.hostname = "host",
+		.kernel = "6.1",
+		.host = {.vcpus = 64, .hugepages = {{0, (int64_t)4 << 30}}},
+		.gpu_api = "device-plugin"};
 	struct error error;
 
 	(void)state;
@@ -24,10 +25,13 @@ static void test_says_what_there_is(void **state)
 	assert_string_equal(message->os_kubernetes_node_name, "gpu-node-07");
 	assert_true(message->simulated);
 	assert_string_equal(message->simulated_reason, "because");
+	assert_int_equal(message->n_huge_pages, 1);
+	assert_int_equal(message->huge_pages[0]->page_bytes, 1 << 30);
+	assert_true(message->huge_pages[0]->bytes == (int64_t)4 << 30);
 	assert_int_equal(message->n_gpus, 8);
 	assert_int_equal(message->gpus[4]->numa, 1);
 	assert_false(message->gpus[4]->health->healthy);
-	assert_string_equal(message->gpus[4]->health->cause, "XID 79");
+	assert_string_equal(message->gpus[4]->health->cause, "XID 79: fell off the bus");
 	assert_int_equal(message->n_atoms, 6 + 2 + 1 + 4);
 	for (size_t i = 0; i < message->n_atoms; i++) {
 		const Bettercompute__V1__Atom *atom = message->atoms[i];

@@ -88,7 +88,8 @@ static void test_health_goes_and_comes_back(void **state)
 	expect_ok(scenario_set(&world.scenario.gpus.items[0], "xid=79", 1, &error), &error);
 	reread(&world);
 	decide(&world);
-	assert_string_equal(find(&world, fixture_gpu(&world.inventory, 0))->health.cause, "XID 79");
+	assert_string_equal(find(&world, fixture_gpu(&world.inventory, 0))->health.cause,
+			    "XID 79: fell off the bus");
 	assert_true(find(&world, fixture_gpu(&world.inventory, 5))->health.healthy);
 	assert_int_equal(offer_healthy_count(&world.now.classes[ATOM_GPU]), 1);
 	expect_ok(scenario_set(&world.scenario.gpus.items[0], "xid=none", 1, &error), &error);
@@ -117,6 +118,29 @@ static void test_replaced_instance_is_not_the_bound_one(void **state)
 	reread(&world);
 	decide(&world);
 	assert_non_null(strstr(find(&world, bound)->health.cause, "gone"));
+	world_deinit(&world);
+}
+
+/* Whoever waits for the kubelet to write its checkpoint has nothing bound after a restart, and needs a plugin all
+ * the same. proves: REL-18 */
+static void test_an_awaited_list(void **state)
+{
+	struct world world;
+
+	(void)state;
+	world_init(&world);
+	holds_deinit(&world.holds);
+	memset(&world.holds, 0, sizeof world.holds);
+	decide(&world);
+	assert_false(world.now.classes[ATOM_GPU].served);
+	world.view.list_awaited = true;
+	decide(&world);
+	assert_true(world.now.classes[ATOM_GPU].served);
+	assert_int_equal(world.now.classes[ATOM_GPU].devices.count, 0);
+	assert_false(world.now.classes[ATOM_MIG].served);
+	world.view.enabled = false;
+	decide(&world);
+	assert_false(world.now.classes[ATOM_GPU].served);
 	world_deinit(&world);
 }
 
@@ -180,6 +204,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exactly_the_holds),
+		cmocka_unit_test(test_an_awaited_list),
 		cmocka_unit_test(test_health_goes_and_comes_back),
 		cmocka_unit_test(test_replaced_instance_is_not_the_bound_one),
 		cmocka_unit_test(test_an_empty_list_keeps_its_plugin),

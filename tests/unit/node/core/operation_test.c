@@ -82,6 +82,8 @@ static void test_doubt_is_a_claim(void **state)
 	world->claims.releases_unreadable = true;
 	assert_false(may(world, "gpu.reset", 3));
 	assert_non_null(strstr(world->message, RELEASES_CLAIMED_BY));
+	assert_false(may(world, "diag.dcgm", 3));
+	assert_non_null(strstr(world->message, RELEASES_CLAIMED_BY));
 	world->claims.releases_unreadable = false;
 	world->claims.holds = NULL;
 	assert_false(may(world, "gpu.reset", 3));
@@ -92,12 +94,44 @@ static void test_doubt_is_a_claim(void **state)
 		operation_may(&world->claims, "gpu.reset", "[", world->reason, world->message));
 }
 
+/* What bcd never does, claimed or not, and who does it.  proves: GW-21 GW-22 HOSTED-27 HOSTED-28 */
+static void test_never_done(void **state)
+{
+	static const struct {
+		const char *kind;
+		bool hosted;
+		const char *reason, *message;
+	} rows[] = {
+		{"daemon.upgrade", true, "self-update-refused", "no [update] release_pins"},
+		{"daemon.upgrade", true, "self-update-refused", "roll out a new image"},
+		{"daemon.upgrade", false, "self-update-refused", "no [update] release_pins"},
+		{"daemon.rollback", true, "self-update-refused", "doesn't update itself"},
+		{"node.reboot", true, "reboot-refused", "[host] units = false"},
+		{"node.reboot", false, "reboot-refused", "bcd never reboots a node"},
+		{"node.labels", true, "unsupported", "managed by others"},
+		{"gpu.reset", false, "claimed", "claimed by"},
+	};
+	struct world *world = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		operation_refuse(&world->claims, rows[i].hosted, rows[i].kind, "", world->reason,
+				 world->message);
+		assert_string_equal(world->reason, rows[i].reason);
+		assert_non_null(strstr(world->message, rows[i].message));
+	}
+	/* what is claimed isn't asked first */
+	world->claims.releases_unreadable = true;
+	operation_refuse(&world->claims, true, "node.reboot", "[", world->reason, world->message);
+	assert_string_equal(world->reason, "reboot-refused");
+}
+
 int main(void)
 {
 #define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		WITH_WORLD(test_claims_are_named),
 		WITH_WORLD(test_doubt_is_a_claim),
+		WITH_WORLD(test_never_done),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

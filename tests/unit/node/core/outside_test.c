@@ -116,12 +116,17 @@ static void test_whose_gpu(void **state)
 	const struct outside_live live = view_of(world).live;
 	struct outside_view view = view_of(world);
 	const struct inventory *inventory = &world->inventory;
+	struct atom atom;
 
 	assert_true(outside_has_gpu(&live, inventory->gpus.items[0].uuid));
 	assert_true(outside_has_gpu(&live, inventory->gpus.items[1].uuid));
 	assert_false(outside_has_gpu(&live, inventory->gpus.items[2].uuid));
 	/* wanted isn't had: it can't be bound before the marker went */
 	assert_false(outside_has_gpu(&live, inventory->gpus.items[7].uuid));
+	/* a part of it is enough */
+	atom = fixture_slot(inventory, 0);
+	fixture_bind(&world->holds, inventory, ALC_C, &atom, 1);
+	assert_true(outside_has_gpu(&live, inventory->gpus.items[7].uuid));
 	view.process = "process 7 (python) of pod x";
 	expect_way(&view, "process 7 (python) of pod x has a GPU open");
 }
@@ -165,6 +170,64 @@ static void test_doubt_is_held(void **state)
 	assert_false(is_over(&view));
 }
 
+/* Whom the record would have named may run unseen. proves: REL-40 HOSTED-24 */
+static void test_without_sight_of_processes(void **state)
+{
+	struct outside_view view = view_of(*state);
+
+	view.blind = true;
+	expect_way(&view, "may run, for up to an hour");
+	view.answered.ms = view.marked.ms + OUTSIDE_UNSEEN_MS - 1;
+	expect_way(&view, "may run, for up to an hour");
+	view.answered.ms++;
+	assert_true(is_over(&view));
+	view.answer = RELEASE_ANSWER_FAILED;
+	expect_way(&view, "the kubelet doesn't say");
+	view.worker = false;
+	assert_true(is_over(&view));
+}
+
+/* A claim's device is known by its tag, with or without its allocation's name. proves: REL-38 */
+static void test_claimed_devices(void **state)
+{
+	struct world *world = *state;
+	struct outside_view view = view_of(world);
+	char name[DRA_NAME_SIZE], id[HOLDS_ID_SIZE];
+	struct outside_holder holder = {.id = id, .who = "claim ns/gpus"};
+	static const struct {
+		size_t gpu;
+		const char *allocation;
+		bool live;
+	} ROWS[] = {
+		{0, ALC_A, true},  {1, ALC_B, true},  {0, ALC_B, false},
+		{1, ALC_A, false}, {2, ALC_A, false}, {0, "alc_01kb00000000000000000000dd", false},
+	};
+
+	view.holders = &holder;
+	view.holder_count = 1;
+	for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++) {
+		struct atom atom = fixture_gpu(&world->inventory, ROWS[i].gpu);
+
+		dra_name(name, &atom, ROWS[i].allocation);
+		str_copy(id, sizeof id, name);
+		assert_int_equal(is_over(&view), ROWS[i].live);
+		snprintf(id, sizeof id, "%s@%s", name, ROWS[i].allocation);
+		assert_int_equal(is_over(&view), ROWS[i].live);
+	}
+	expect_way(&view, "claim ns/gpus has gpu-");
+}
+
+/* proves: REL-9 REL-40 */
+static void test_a_record_that_can_not_be_read(void **state)
+{
+	struct outside_view view = view_of(*state);
+
+	view.record_error = "read 'prepared.json': no";
+	expect_way(&view, "the record of prepared claims can't be read: read 'prepared.json': no");
+	view.worker = false;
+	assert_true(is_over(&view));
+}
+
 int main(void)
 {
 #define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -172,6 +235,9 @@ int main(void)
 		WITH_WORLD(test_by_device_not_by_name),
 		WITH_WORLD(test_whose_gpu),
 		WITH_WORLD(test_doubt_is_held),
+		WITH_WORLD(test_without_sight_of_processes),
+		WITH_WORLD(test_claimed_devices),
+		WITH_WORLD(test_a_record_that_can_not_be_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

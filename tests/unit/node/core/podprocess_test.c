@@ -67,7 +67,6 @@ static void test_whose_cgroup(void **state)
 
 		if (podprocess_read(rows[i].cgroup, length, &process) != rows[i].is)
 			fail_msg("row %zu: %s", i, rows[i].cgroup);
-		assert_int_equal(podprocess_is(rows[i].cgroup, length), rows[i].is);
 		assert_string_equal(process.pod, rows[i].pod);
 		assert_string_equal(process.container, rows[i].container);
 		assert_int_equal(process.is_static, rows[i].is_static);

@@ -1,61 +1,8 @@
-#include "node/core/reap.h"
+#include "reap_scene.h"
 
 #include "lib/enumerate.h"
-#include "lib/test.h"
 
 #include <stdio.h>
-
-DEFINE_CLEANUP(reap, struct reap *, reap_destroy)
-
-#define WALL_START 1796090400000
-
-static struct mono at(int64_t ms)
-{
-	return (struct mono){ms};
-}
-
-/* A view of one pod "u-1" that holds a device of al_1, which is being released since 0. */
-struct scene {
-	struct reap_holder holder;
-	struct reap_release release;
-	struct reap_pod pod;
-	struct reap_view view;
-};
-
-static struct scene *scene_of(struct scene *scene)
-{
-	*scene = (struct scene){
-		.holder = {"u-1", "ns", "web", "al_1", "gpu_1@al_1"},
-		.release = {"al_1", at(0), {WALL_START}, true},
-		.pod = {"u-1", "", "ns", "web", false, {0}, 0},
-	};
-	scene->view = (struct reap_view){
-		.listed = true,
-		.holders = &scene->holder,
-		.holders_count = 1,
-		.releases = &scene->release,
-		.releases_count = 1,
-		.bound_known = true,
-		.pods_known = true,
-		.pods = &scene->pod,
-		.pods_count = 1,
-	};
-	return scene;
-}
-
-/* Decides at a time at which the wall clock has kept step; how many deletions, the first in *ret. */
-static size_t decide(struct reap *reap, struct scene *scene, int64_t ms, struct reap_deletion *ret)
-{
-	CLEANUP(reap_plan) struct reap_plan plan = {0};
-	size_t count;
-
-	scene->view.wall = (struct wall){WALL_START + ms};
-	reap_decide(reap, &scene->view, at(ms), &plan);
-	count = plan.deletions.count;
-	if (count > 0 && ret)
-		*ret = plan.deletions.items[0];
-	return count;
-}
 
 /* proves: REL-21 REL-22 REL-23 */
 static void test_asked_then_forced(void **state UNUSED)
@@ -89,6 +36,104 @@ static void test_asked_then_forced(void **state UNUSED)
 	scene.view.holders_count = 0;
 	assert_int_equal(decide(reap, &scene, 10000001, NULL), 0);
 	assert_int_equal(reap_state(reap, "u-1"), REAP_NOTHING);
+}
+
+/* What is said of when: it stands, though the clocks are read again, and an attempt fails. */
+static void test_times_for_people(void **state UNUSED)
+{
+	CLEANUP(reap) struct reap *reap = reap_create();
+	struct reap_times times;
+	struct scene scene;
+
+	scene_of(&scene);
+	assert_false(reap_times(reap, "u-1", &times));
+	decide(reap, &scene, 10000, NULL);
+	assert_true(reap_times(reap, "u-1", &times));
+	assert_int_equal(times.done.ms, 0);
+	assert_int_equal(times.next.ms, WALL_START + REAP_HOLD_MS);
+	decide(reap, &scene, REAP_HOLD_MS, NULL);
+	assert_true(reap_times(reap, "u-1", &times)); /* in flight */
+	assert_int_equal(times.next.ms, WALL_START + REAP_HOLD_MS);
+	reap_told(reap, "u-1", REAP_FAILED, at(30500));
+	decide(reap, &scene, 31000, NULL);
+	assert_true(reap_times(reap, "u-1", &times));
+	assert_int_equal(times.next.ms, WALL_START + REAP_HOLD_MS);
+	decide(reap, &scene, 36000, NULL);
+	reap_told(reap, "u-1", REAP_DELETED, at(36100));
+	scene.view.listed = false; /* what was done is told all the same */
+	decide(reap, &scene, 36200, NULL);
+	scene.view.wall.ms += 3;
+	reap_decide(reap, &scene.view, at(36200), &(struct reap_plan){0});
+	assert_true(reap_times(reap, "u-1", &times));
+	assert_int_equal(times.done.ms, WALL_START + 36100);
+	assert_int_equal(times.next.ms, WALL_START + 36100 + REAP_FORCE_MS);
+	scene.view.listed = true;
+	decide(reap, &scene, 36100 + REAP_FORCE_MS, NULL);
+	reap_told(reap, "u-1", REAP_DELETED, at(97000));
+	decide(reap, &scene, 97100, NULL);
+	assert_true(reap_times(reap, "u-1", &times));
+	assert_int_equal(times.done.ms, WALL_START + 97000);
+	assert_int_equal(times.next.ms, 0);
+}
+
+/* To force it ends nothing there, and takes away what tells that it runs. proves: REL-2 REL-14 */
+static void test_not_forced_while_the_kubelet_does_not_list_it(void **state UNUSED)
+{
+	const int64_t listed_ms = 10 * REAP_FORCE_MS;
+	CLEANUP(reap) struct reap *reap = reap_create();
+	struct reap_deletion deletion;
+	struct reap_holder both[2];
+	struct reap_times times;
+	struct scene scene;
+	struct mono due;
+
+	scene_of(&scene);
+	scene.holder.unlisted = true;
+	assert_int_equal(decide(reap, &scene, REAP_HOLD_MS, &deletion), 1);
+	assert_false(deletion.forced);
+	reap_told(reap, "u-1", REAP_DELETED, at(REAP_HOLD_MS));
+	assert_int_equal(decide(reap, &scene, REAP_HOLD_MS + REAP_FORCE_MS, NULL), 0);
+	assert_false(reap_next(reap, "u-1", &due));
+	assert_int_equal(decide(reap, &scene, listed_ms, NULL), 0);
+	assert_true(reap_times(reap, "u-1", &times));
+	assert_int_equal(times.done.ms, WALL_START + REAP_HOLD_MS);
+	assert_int_equal(times.next.ms, 0);
+	assert_true(times.unlisted);
+	assert_int_equal(reap_state(reap, "u-1"), REAP_ASKED);
+	/* One device that is listed is enough, whichever comes first. */
+	both[0] = both[1] = scene.holder;
+	both[1].unlisted = false;
+	scene.view.holders = both;
+	scene.view.holders_count = 2;
+	assert_int_equal(decide(reap, &scene, listed_ms + 1, NULL), 0);
+	assert_true(reap_times(reap, "u-1", &times));
+	assert_false(times.unlisted);
+	assert_true(reap_next(reap, "u-1", &due));
+	assert_int_equal(due.ms, listed_ms + REAP_FORCE_MS);
+	both[0].unlisted = false;
+	both[1].unlisted = true;
+	assert_int_equal(decide(reap, &scene, listed_ms + REAP_FORCE_MS - 1, NULL), 0);
+	assert_int_equal(decide(reap, &scene, listed_ms + REAP_FORCE_MS, &deletion), 1);
+	assert_true(deletion.forced);
+}
+
+/* Nor after a restart of bcd, which finds that it was asked to go. */
+static void test_not_forced_after_a_restart(void **state UNUSED)
+{
+	CLEANUP(reap) struct reap *reap = reap_create();
+	CLEANUP(reap_plan) struct reap_plan plan = {0};
+	struct scene scene;
+
+	scene_of(&scene);
+	scene.holder.unlisted = true;
+	scene.pod.deleting = true;
+	scene.pod.grace_s = REAP_GRACE_S;
+	scene.pod.deletion.ms = WALL_START + REAP_HOLD_MS + 1000 * REAP_GRACE_S;
+	scene.view.wall = (struct wall){WALL_START + 3 * REAP_FORCE_MS};
+	reap_decide(reap, &scene.view, at(3 * REAP_FORCE_MS), &plan);
+	assert_int_equal(plan.deletions.count, 0);
+	assert_int_equal(plan.again.ms, INT64_MAX);
+	assert_int_equal(reap_state(reap, "u-1"), REAP_ASKED);
 }
 
 static void test_when_to_decide_again(void **state UNUSED)
@@ -204,33 +249,6 @@ static void test_failures_come_again_and_the_gone_do_not(void **state UNUSED)
 	assert_int_equal(reap_state(reap, "u-1"), REAP_ABSENT);
 }
 
-/* The same UID for the kubelet, ever new ones for the API server. proves: REL-56 */
-static void test_a_static_pod(void **state UNUSED)
-{
-	CLEANUP(reap) struct reap *reap = reap_create();
-	struct reap_deletion deletion;
-	struct scene scene;
-
-	scene_of(&scene);
-	scene.pod.uid = "mirror-1";
-	scene.pod.static_uid = "u-1";
-	assert_int_equal(decide(reap, &scene, 30000, &deletion), 1);
-	assert_string_equal(deletion.uid, "mirror-1");
-	assert_string_equal(deletion.holder, "u-1");
-	reap_told(reap, "u-1", REAP_DELETED, at(30000));
-	scene.view.pods_count = 0; /* between two mirrors */
-	assert_int_equal(decide(reap, &scene, 90000, NULL), 0);
-	scene.view.pods_count = 1;
-	scene.pod.uid = "mirror-2";
-	assert_int_equal(decide(reap, &scene, 90000 + REAP_RETRY_MS, &deletion), 1);
-	assert_string_equal(deletion.uid, "mirror-2");
-	assert_true(deletion.forced);
-	reap_told(reap, "u-1", REAP_DELETED, at(96000));
-	assert_int_equal(reap_state(reap, "u-1"), REAP_STATIC);
-	scene.pod.uid = "mirror-3";
-	assert_int_equal(decide(reap, &scene, 1000000, NULL), 0);
-}
-
 /* bcd was restarted after it had asked at `asked`; when does it force? */
 static int64_t forced_at(int64_t asked, int64_t grace_s, int64_t wall_jump, bool this_boot)
 {
@@ -294,7 +312,7 @@ static void test_rate(void **state UNUSED)
 	scene_of(&scene);
 	for (size_t i = 0; i < PODS; i++) {
 		snprintf(uids[i], sizeof uids[i], "u-%zu", i);
-		holders[i] = (struct reap_holder){uids[i], "ns", uids[i], "al_1", "d"};
+		holders[i] = (struct reap_holder){uids[i], "ns", uids[i], "al_1", "d", NULL, false};
 		pods[i] = (struct reap_pod){
 			.uid = uids[i], .static_uid = "", .namespace = "ns", .name = uids[i]};
 	}
@@ -326,10 +344,10 @@ static void test_several_devices_are_one_pod(void **state UNUSED)
 	static const char *const BOUND[] = {"al_2"};
 	CLEANUP(reap) struct reap *reap = reap_create();
 	const struct reap_holder holders[] = {
-		{"u-1", "ns", "web", "al_2", "gpu_2@al_2"}, /* its own */
-		{"u-1", "ns", "web", "al_1", "gpu_1@al_1"},
-		{"u-1", "ns", "web", "al_1", "gpu_3@al_1"},
-		{"u-2", "ns", "other", "al_2", "gpu_2@al_2"},
+		{"u-1", "ns", "web", "al_2", "gpu_2@al_2", NULL, false}, /* its own */
+		{"u-1", "ns", "web", "al_1", "gpu_1@al_1", NULL, false},
+		{"u-1", "ns", "web", "al_1", "gpu_3@al_1", NULL, false},
+		{"u-2", "ns", "other", "al_2", "gpu_2@al_2", NULL, false},
 	};
 	struct reap_deletion deletion;
 	struct scene scene;
@@ -403,6 +421,36 @@ static void test_what_comes_next(void **state UNUSED)
 	assert_int_equal(due.ms, 31000 + REAP_FORCE_MS);
 }
 
+/* The wall clock goes a day on or back between any two looks: nobody is asked or forced sooner for it, and nobody
+ * later. proves: REL-49 */
+static void test_the_wall_clock_jumps(void **state UNUSED)
+{
+	static const int64_t DAY_MS = 86400000;
+	const int64_t forced = REAP_HOLD_MS + 100 + REAP_FORCE_MS;
+	const int64_t looks[] = {1000, REAP_HOLD_MS - 1, REAP_HOLD_MS, forced - 1, forced};
+
+	for (int jumps = 0; jumps < 243; jumps++) { /* at each look: none, on, back */
+		CLEANUP(reap) struct reap *reap = reap_create();
+		int64_t wall = WALL_START, jump = jumps;
+		struct scene scene;
+
+		scene_of(&scene);
+		for (size_t i = 0; i < ARRAY_SIZE(looks); i++, jump /= 3) {
+			CLEANUP(reap_plan) struct reap_plan plan = {0};
+			bool due = i == 2 || i == 4;
+
+			wall += jump % 3 == 1 ? DAY_MS : jump % 3 == 2 ? -DAY_MS : 0;
+			scene.view.wall = (struct wall){wall + looks[i]};
+			reap_decide(reap, &scene.view, at(looks[i]), &plan);
+			assert_int_equal(plan.deletions.count, due);
+			if (!due)
+				continue;
+			assert_int_equal(plan.deletions.items[0].forced, i == 4);
+			reap_told(reap, "u-1", REAP_DELETED, at(looks[i] + 100));
+		}
+	}
+}
+
 static void test_names(void **state UNUSED)
 {
 	for (int i = REAP_NOTHING; i <= REAP_NAMELESS; i++)
@@ -413,18 +461,21 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_asked_then_forced),
+		cmocka_unit_test(test_times_for_people),
+		cmocka_unit_test(test_not_forced_while_the_kubelet_does_not_list_it),
+		cmocka_unit_test(test_not_forced_after_a_restart),
 		cmocka_unit_test(test_when_to_decide_again),
 		cmocka_unit_test(test_every_ground),
 		cmocka_unit_test(test_what_is_bound_nowhere_has_its_time_from_now),
 		cmocka_unit_test(test_bound_again_is_let_be),
 		cmocka_unit_test(test_failures_come_again_and_the_gone_do_not),
-		cmocka_unit_test(test_a_static_pod),
 		cmocka_unit_test(test_a_restart_keeps_the_forced_step_s_time),
 		cmocka_unit_test(test_rate),
 		cmocka_unit_test(test_several_devices_are_one_pod),
 		cmocka_unit_test(test_one_that_lets_go_while_it_is_deleted),
 		cmocka_unit_test(test_a_list_from_before_the_holder),
 		cmocka_unit_test(test_what_comes_next),
+		cmocka_unit_test(test_the_wall_clock_jumps),
 		cmocka_unit_test(test_names),
 	};
 

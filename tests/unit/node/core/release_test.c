@@ -14,6 +14,7 @@ static void make(struct releases *releases)
 	fixture_bind(&holds, &inventory, ALC_A, atoms, 2);
 	atoms[0] = fixture_gpu(&inventory, 1);
 	fixture_bind(&holds, &inventory, ALC_B, atoms, 1);
+	holds.items[0].share = (struct admission_share){4, 1 << 20, {{2 << 20, 0}}};
 	releases_add(releases, &holds.items[0], (struct wall){1764547200000}, (struct mono){5000},
 		     "boot-1");
 	releases_add(releases, &holds.items[0], (struct wall){1}, (struct mono){2}, "boot-2");
@@ -38,6 +39,8 @@ static void test_record_comes_back(void **state)
 	releases_format(&back, &again);
 	assert_string_equal(buf_text(&text), buf_text(&again));
 	assert_int_equal(back.entries.items[0].since, 1764547200);
+	assert_int_equal(back.entries.items[0].share.vcpus, 4);
+	assert_int_equal(back.entries.items[0].share.hugepages.bytes[HUGEPAGES_2MI], 2 << 20);
 	releases_deinit(&releases);
 	releases_deinit(&back);
 	buf_deinit(&text);
@@ -244,6 +247,157 @@ static void test_withdrawn_before_it_was_bound(void **state)
 	inventory_deinit(&inventory);
 }
 
+/* A crash left the record of the Spec that waits for it, but not that Spec: what was said under the one before it
+ * is nothing to the control plane. proves: REL-3 GW-17 */
+static void test_said_too_early(void **state UNUSED)
+{
+	CLEANUP(releases) struct releases releases = {0};
+	CLEANUP(spec) struct spec before = {0}, next = {0};
+	const struct holds holds = {0};
+	struct release_entry *entry;
+
+	str_copy(vec_push(&next.withdrawn)->allocation, ID_SIZE, ALC_A);
+	assert_true(releases_add_withdrawn(&releases, &next, &holds, (struct wall){1000},
+					   (struct mono){5000}, "boot-1"));
+	entry = releases_find(&releases, ALC_A);
+	assert_false(releases_say_again(&releases, &before, &next)); /* it wasn't said yet */
+	entry->reported = true;
+	assert_false(releases_say_again(&releases, &next, &next)); /* it counts */
+	assert_false(releases_say_again(&releases, &before, &before));
+	assert_true(entry->reported);
+	assert_true(releases_say_again(&releases, &before, &next));
+	assert_false(entry->reported);
+}
+
+static void add_numbered(struct release_pods *pods, int from, int count)
+{
+	char uid[PODPROCESS_UID_SIZE];
+
+	for (int i = from; i < from + count; i++) {
+		snprintf(uid, sizeof uid, "00000000-0000-4000-8000-%012d", i);
+		assert_true(release_pods_add(pods, uid));
+		assert_false(release_pods_add(pods, uid));
+	}
+}
+
+/* proves: REL-46 */
+static void test_pods_that_had_a_device(void **state UNUSED)
+{
+	struct releases releases = {0}, back = {0}, copy = {0};
+	struct release_pods pods = {0};
+	struct releases_room room, before;
+	struct buf text = {0};
+	struct error error;
+
+	make(&releases);
+	add_numbered(&pods, 1, 2);
+	room = before = releases_room(&releases);
+	assert_true(releases_lack_pods(&releases, ALC_A, &pods));
+	assert_true(releases_add_pods(&releases, &room, ALC_A, &pods));
+	assert_in_range(releases_room(&releases).bytes, room.bytes, before.bytes - 1);
+	assert_false(releases_lack_pods(&releases, ALC_A, &pods));
+	assert_false(releases_add_pods(&releases, &room, ALC_A, &pods)); /* nothing new */
+	assert_false(releases_lack_pods(&releases, ALC_C, &pods));
+	assert_false(releases_add_pods(&releases, &room, ALC_C, &pods)); /* no such entry */
+	releases_find(&releases, ALC_B)->reported = true;
+	assert_false(releases_add_pods(&releases, &room, ALC_B, &pods));
+	releases_copy(&releases, &copy);
+	releases_format(&copy, &text);
+	expect_ok(releases_parse(buf_text(&text), text.length, &back, &error), &error);
+	assert_int_equal(back.entries.items[0].pods.count, 2);
+	assert_string_equal(back.entries.items[0].pods.items[1].uid,
+			    "00000000-0000-4000-8000-000000000002");
+	assert_int_equal(back.entries.items[1].pods.count, 0);
+	/* of very many the last */
+	add_numbered(&pods, 3, RELEASE_MAX_PODS);
+	assert_int_equal(pods.count, RELEASE_MAX_PODS);
+	assert_string_equal(pods.items[0].uid, "00000000-0000-4000-8000-000000000003");
+	/* and none where the record fills up with releases */
+	room.bytes = RELEASES_MAX_FILE / 2 + (pods.count + 1) * RELEASE_POD_BYTES - 1;
+	assert_false(releases_add_pods(&releases, &room, ALC_A, &pods));
+	assert_true(releases_lack_pods(&releases, ALC_A, &pods));
+	room.bytes++;
+	assert_true(releases_add_pods(&releases, &room, ALC_A, &pods));
+	assert_int_equal(room.bytes, RELEASES_MAX_FILE / 2);
+	vec_deinit(&pods);
+	releases_deinit(&releases);
+	releases_deinit(&back);
+	releases_deinit(&copy);
+	buf_deinit(&text);
+}
+
+static void add_users(struct release_users *users, int count)
+{
+	for (int i = 0; i < count; i++) {
+		struct release_user *user = vec_push(users);
+
+		str_copy(user->allocation, sizeof user->allocation, ALC_A);
+		snprintf(user->pod.uid, sizeof user->pod.uid, "00000000-0000-4000-8000-%012d", i);
+		memset(user->pod.name, 'n', sizeof user->pod.name - 1);
+		user->pod.grace_s = user->pod.deletion_s = (int64_t)1 << 40;
+		user->pod.deleted.ms = user->pod.lost.ms = user->pod.missing.ms = (int64_t)1 << 50;
+		user->pod.is_static = user->pod.over = true;
+	}
+}
+
+/* What is known of their pods' ends comes back, and never fills the half that is for releases. proves: REL-46 */
+static void test_users(void **state UNUSED)
+{
+	CLEANUP(releases) struct releases releases = {0}, back = {0}, copy = {0};
+	struct release_users users = {0};
+	struct buf text = {0};
+	struct error error;
+
+	make(&releases);
+	add_users(&users, 2);
+	assert_true(releases_set_users(&releases, &users, "boot-1"));
+	assert_false(releases_set_users(&releases, &users, "boot-1"));
+	releases_copy(&releases, &copy);
+	releases_format(&copy, &text);
+	expect_ok(releases_parse(buf_text(&text), text.length, &back, &error), &error);
+	assert_string_equal(back.users_boot_id, "boot-1");
+	assert_false(releases_set_users(&back, &users, "boot-1"));
+	assert_true(releases_set_users(&back, &users, "boot-2"));
+	assert_string_equal(back.users_boot_id, "boot-2");
+	assert_false(releases_set_users(&back, &users, "boot-2"));
+	back.users.items[1].pod.over = false;
+	assert_true(releases_set_users(&back, &users, "boot-1"));
+	add_users(&users, 3 * RELEASES_MAX_USERS);
+	assert_true(releases_set_users(&back, &users, "boot-1"));
+	assert_false(releases_set_users(&back, &users, "boot-1"));
+	assert_in_range(back.users.count, 500, RELEASES_MAX_USERS);
+	assert_true(releases_room(&back).bytes > RELEASES_MAX_FILE / 2 - RELEASES_USER_BYTES);
+	users.count = 0;
+	assert_true(releases_set_users(&back, &users, "boot-1"));
+	assert_int_equal(back.users.count, 0);
+	vec_deinit(&users);
+	buf_deinit(&text);
+}
+
+/* Every order of the three: a listing counts from the last of them on. */
+static void test_what_counts_as_evidence(void **state UNUSED)
+{
+	static const struct {
+		int64_t from, given, kubelet, evidence;
+	} TABLE[] = {
+		{50000, 1, 1, 50000},
+		{1, 50000, 1, 50000 + RELEASE_SETTLE_MS},
+		{1, 1, 50000, 50000 + RELEASE_KUBELET_SETTLE_MS},
+		{1, 50000, 50000, 50000 + RELEASE_KUBELET_SETTLE_MS},
+		{70000, 50000, 50000, 70000},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(TABLE); i++) {
+		struct mono from = release_evidence_from((struct mono){TABLE[i].from},
+							 (struct mono){TABLE[i].given},
+							 (struct mono){TABLE[i].kubelet});
+
+		assert_int_equal(from.ms, TABLE[i].evidence);
+		assert_false(release_counts(from, (struct mono){TABLE[i].evidence - 1}));
+		assert_true(release_counts(from, (struct mono){TABLE[i].evidence}));
+	}
+}
+
 /* proves: REL-49 */
 static void test_waiting_survives_a_restart_not_a_boot(void **state)
 {
@@ -261,10 +415,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_record_comes_back),
 		cmocka_unit_test(test_a_reported_release_begins_anew),
+		cmocka_unit_test(test_what_counts_as_evidence),
 		cmocka_unit_test(test_damage_is_never_empty),
 		cmocka_unit_test(test_keeps_what_it_does_not_know),
 		cmocka_unit_test(test_every_view),
 		cmocka_unit_test(test_withdrawn_before_it_was_bound),
+		cmocka_unit_test(test_said_too_early),
+		cmocka_unit_test(test_pods_that_had_a_device),
+		cmocka_unit_test(test_users),
 		cmocka_unit_test(test_waiting_survives_a_restart_not_a_boot),
 	};
 

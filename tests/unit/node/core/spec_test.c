@@ -60,7 +60,7 @@ static void test_record_comes_back(void **state)
 	assert_int_equal(spec.assignments.count, 3);
 	assert_int_equal(spec.assignments.items[0].end_ms, 1796083200000);
 	assert_int_equal(spec.assignments.items[1].end_ms, 0);
-	assert_int_equal(spec.assignments.items[1].vcpus, 4);
+	assert_int_equal(spec.assignments.items[1].share.vcpus, 4);
 	spec_format(&spec, &text);
 	expect_ok(spec_parse(buf_text(&text), text.length, &back, &error), &error);
 	spec_format(&back, &again);
@@ -75,6 +75,40 @@ static void test_record_comes_back(void **state)
 	spec_deinit(&back);
 	buf_deinit(&text);
 	buf_deinit(&again);
+}
+
+/* What is booked counts, asked for or not; an older control plane tells only what was asked for.
+ * proves: HOST-3 */
+static void test_what_is_booked_of_the_host(void **state UNUSED)
+{
+	Bettercompute__V1__HugePages pages = BETTERCOMPUTE__V1__HUGE_PAGES__INIT;
+	Bettercompute__V1__HugePages strange = BETTERCOMPUTE__V1__HUGE_PAGES__INIT;
+	Bettercompute__V1__HugePages *list[] = {&pages, &strange};
+	Bettercompute__V1__Limits booked = BETTERCOMPUTE__V1__LIMITS__INIT;
+	struct spec spec = {0}, back = {0};
+	CLEANUP(buf) struct buf text = {0};
+	struct message message;
+	struct error error;
+
+	message_init(&message, 2);
+	pages.page_bytes = strange.bytes = 2 << 20;
+	pages.bytes = strange.page_bytes = 8 << 20;
+	booked.vcpus = 16;
+	booked.memory_bytes = 64 << 20;
+	booked.huge_pages = list;
+	booked.n_huge_pages = 2;
+	message.assignments[0].limits = NULL;
+	message.assignments[0].booked = &booked;
+	expect_ok(spec_from_message(&message.spec, &spec, &error), &error);
+	spec_format(&spec, &text);
+	expect_ok(spec_parse(buf_text(&text), text.length, &back, &error), &error);
+	assert_int_equal(back.assignments.items[0].share.vcpus, 16);
+	assert_int_equal(back.assignments.items[0].share.memory_bytes, 64 << 20);
+	assert_int_equal(back.assignments.items[0].share.hugepages.bytes[HUGEPAGES_2MI], 8 << 20);
+	assert_int_equal(back.assignments.items[0].share.hugepages.bytes[HUGEPAGES_1GI], 0);
+	assert_int_equal(back.assignments.items[1].share.vcpus, 4);
+	spec_deinit(&spec);
+	spec_deinit(&back);
 }
 
 /* What a bcd of before wrote has no end. */
@@ -239,6 +273,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_record_comes_back),
+		cmocka_unit_test(test_what_is_booked_of_the_host),
 		cmocka_unit_test(test_record_without_an_end),
 		cmocka_unit_test(test_one_bad_assignment_harms_no_other),
 		cmocka_unit_test(test_refuses_what_it_could_not_store),

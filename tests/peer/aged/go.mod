@@ -1,0 +1,3 @@
+module better-compute/aged
+
+go 1.26.0

@@ -1,0 +1,249 @@
+/* Commands about bookings, and what happens to them. */
+#include "unit/cli/verbs.h"
+
+#define BODY_8                                                                                     \
+	"{\"devices\":[{\"class\":\"gpu\",\"count\":8}],\"tenantId\":\"" TENANT                    \
+	"\",\"poolId\":\"" POOL                                                                    \
+	"\",\"duration\":\"8h\",\"binding\":\"kubernetes\",\"gang\":{\"nodes\":2,\"topology\":{"   \
+	"\"same\":\"rack\"}},\"spot\":true}"
+#define ENDS "\"duration\":\"8h\",\"endAt\":\"2026-11-30T08:00:00.000Z\""
+
+#define REQUESTS "\"requests\":{\"bcd.dev/gpu\":\"2\",\"cpu\":\"10666m\",\"memory\":\"256Gi\"}"
+
+/* proves: GANG-8 HOST-13 */
+static void test_reservations(void **state)
+{
+	static const struct row rows[] = {
+		{"reserve --gpus 8 --for 8h --kubernetes --tenant " TENANT " --pool " POOL,
+		 {OK(ITEM(RSV,
+			  ",\"state\":\"pending\",\"tenantId\":\"" TENANT
+			  "\",\"duration\":\"8h\",\"reasons\":[{\"reason\":\"DevicesBusy\"}]")),
+		  OK("{\"fits\":false,\"firstFitAt\":\"2099-11-30T02:00:00.000Z\"}"), OK(LIST(""))},
+		 {"POST /v1/reservations ", "POST /v1/capacity/preview ",
+		  "{\"tenantId\":\"" TENANT "\",\"duration\":\"8h\"}"},
+		 .out = " (2099-11-30 02:00 UTC)\n"},
+		{"reserve --gpus 2 --for 8h --kubernetes --wait --tenant " TENANT " --pool " POOL,
+		 {OK(ITEM(RSV, ",\"state\":\"placed\"")),
+		  OK(ITEM(RSV, ",\"state\":\"active\",\"conditions\":[{\"type\":\"Unconfirmed\","
+			       "\"message\":\"no kubelet says\"}]")),
+		  OK(LIST(""))},
+		 {"POST /v1/reservations "},
+		 .err = "note: Unconfirmed: no kubelet says"},
+		{"reserve --gpus 8 --for 8h --kubernetes --nodes 2 --same rack --spot "
+		 "--tenant " TENANT " --pool " POOL " --idempotency-key k1 -o name",
+		 {OK(ITEM(RSV, ",\"state\":\"pending\""))},
+		 {"POST /v1/reservations ",
+		  "\"gang\":{\"nodes\":2,\"topology\":{\"same\":\"rack\"}},\"spot\":true",
+		  "\"idempotencyKey\":\"k1\""},
+		 .out = RSV "\n"},
+		{"capacity",
+		 {OK("{\"items\":[{\"poolId\":\"" POOL
+		     "\",\"class\":\"gpu\",\"total\":8,\"free\":0,"
+		     "\"booked\":2,\"unhealthy\":0,\"unavailable\":6,\"nodes\":1}]}"),
+		  OK(LIST("")), OK(LIST(""))},
+		 {"GET /v1/capacity "},
+		 .out = "CLOSED"},
+		{"capacity --preview --gpus 8 --for 8h --kubernetes --nodes 2 --same rack --spot "
+		 "--tenant " TENANT " --pool " POOL,
+		 {OK("{\"fits\":false,\"nodes\":[],\"firstFitAt\":\"2026-11-30T02:00:00.000Z\","
+		     "\"reasons\":[{\"reason\":\"DevicesBusy\",\"nodes\":9,\"largest\":4},"
+		     "{\"reason\":\"ForeignGpuExposure\",\"nodes\":2}]}"),
+		  OK(LIST(""))},
+		 {BODY_8},
+		 .out = "does not fit now: 2 × 8 gpu, spot\n",
+		 .status = 3},
+		{"reservations extend " RSV " --by 2h",
+		 {OK(ITEM(RSV, "," ENDS)), OK(ITEM(RSV, ",\"state\":\"active\"," ENDS)),
+		  OK(LIST(""))},
+		 {"PATCH /v1/reservations/" RSV " ", "{\"endAt\":\"2026-11-30T10:00:00.000Z\"}"},
+		 .out = RSV "  active"},
+		{"reservations shorten " RSV " --until 2026-11-30T09:00:00Z",
+		 {OK(ITEM(RSV, "," ENDS))},
+		 {NULL},
+		 .err = "it ends at 2026-11-30 08:00 UTC, which is not later",
+		 .status = 2},
+		{"reservations shorten " RSV " --by 90m",
+		 {OK(ITEM(RSV, ",\"state\":\"pending\",\"duration\":\"8h\"")),
+		  OK(ITEM(RSV, ",\"state\":\"pending\"")), OK(LIST(""))},
+		 {"{\"duration\":\"6h30m\"}"},
+		 .out = NULL},
+		{"reservations",
+		 {OK(LIST(""))},
+		 {"GET /v1/reservations?live=true&limit="},
+		 .err = "no reservations now"},
+		{"reservations --pool " POOL " --tenant " TENANT,
+		 {OK(LIST(""))},
+		 {"GET /v1/reservations?live=true&poolId=" POOL "&tenantId=" TENANT "&limit="},
+		 .out = NULL},
+		{"reservations --all",
+		 {OK(LIST(""))},
+		 {"GET /v1/reservations?limit="},
+		 .err = "no reservations yet"},
+		{"reservations --state-is denied --from 2026-11-29T00:00:00Z --to "
+		 "2026-11-30T00:00:00Z",
+		 {OK(LIST(""))},
+		 {"GET "
+		  "/v1/reservations?state=denied&from=2026-11-29T00%3A00%3A00.000Z&to=2026-11-30T"},
+		 .err = "no reservations of this kind"},
+		{"reservations pod-requests " RSV " --devices 2 --class gpu",
+		 {OK(ITEM(RSV, ",\"devices\":2,\"pods\":4,\"resources\":{" REQUESTS "}"))},
+		 {"GET /v1/reservations/" RSV "/pod-requests?devices=2&class=gpu "},
+		 .out = "# " RSV ": enough for 4 such containers\nresources:\n  requests:\n    "
+			"bcd.dev/gpu: \"2\"\n    cpu: \"10666m\"\n    memory: \"256Gi\"\n"},
+		{"reservations pod-requests " RSV " -o json",
+		 {OK(ITEM(RSV, ",\"resources\":{" REQUESTS "}"))},
+		 {"GET /v1/reservations/" RSV "/pod-requests "},
+		 .out = "\"cpu\": \"10666m\""},
+		{"reservations move " RSV " --start 2026-12-01T00:00:00Z",
+		 {OK(ITEM(RSV, ",\"state\":\"pending\"")), OK(LIST(""))},
+		 {"PATCH /v1/reservations/" RSV " ", "{\"startAt\":\"2026-12-01T00:00:00.000Z\"}"},
+		 .out = NULL},
+		{"reservations release " RSV " rsv_nobody",
+		 {OK(LIST(""))},
+		 {"GET /v1/reservations"},
+		 .err = "nothing was done: reservation 'rsv_nobody' not found",
+		 .status = 1},
+		{"reservations release " RSV " -v",
+		 {REFUSED(404, "NOT_FOUND", "no such reservation")},
+		 {"POST /v1/reservations/" RSV "/release "},
+		 .err = "release " RSV ": no such reservation\n  All reservations: better-compute "
+			"reservations\n  NOT_FOUND, request req_7",
+		 .status = 1},
+		{"reservations cancel " RSV,
+		 {REFUSED(404, "NOT_FOUND", "no such reservation")},
+		 {NULL},
+		 .err = "All reservations: better-compute reservations",
+		 .status = 1},
+	};
+
+	check_rows(state, rows, ARRAY_SIZE(rows));
+}
+
+/* What can never be is an error to a script, and offers nothing to cancel. */
+static void test_denied_bookings(void **state)
+{
+	static const char DENIED[] =
+		ITEM(RSV, ",\"state\":\"denied\",\"reasons\":[{\"reason\":\"QuotaExceeded\","
+			  "\"message\":\"3 at most\"}]");
+	static struct outcome outcome;
+	const struct fake_answer answers[] = {OK(DENIED)};
+	static const char *const lines[] = {"", " -o json", " --wait"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		CLEANUP(buf) struct buf line = {0};
+		buf_printf(&line,
+			   "reserve --gpus 4 --for 1h --kubernetes --tenant " TENANT " --pool " POOL
+			   "%s",
+			   lines[i]);
+		run_line(state, buf_text(&line), "", answers, 1, &outcome);
+		assert_int_equal(outcome.status, 3);
+		assert_true(strstr(outcome.out, "3 at most") || strstr(outcome.err, "3 at most"));
+		assert_null(strstr(outcome.out, "cancel"));
+		assert_null(strstr(outcome.out, "pods ask"));
+	}
+	const struct fake_answer list[] = {OK("{\"items\":[" ITEM(
+		RSV, ",\"state\":\"denied\",\"reasons\":[{\"reason\":\"Q\",\"message\":"
+		     "\"3 at most\"}]") "]}")};
+	run_line(state, "reservations", "", list, 1, &outcome);
+	check_has("reservations", "stdout", outcome.out, "3 at most (Q)");
+	/* Several quotas don't say the same sentence. */
+	const struct fake_answer quotas[] = {OK("{\"items\":[" ITEM(
+		RSV, ",\"state\":\"denied\",\"reasons\":["
+		     "{\"reason\":\"Q\",\"quotaId\":\"quo_a\",\"message\":\"3 at most\"},"
+		     "{\"reason\":\"Q\",\"quotaId\":\"quo_b\",\"message\":\"2 at most\",\"unit\":"
+		     "\"devices\",\"used\":1,\"limit\":2},"
+		     "{\"reason\":\"Q\",\"quotaId\":\"quo_c\",\"message\":\"9 h at most\",\"unit\":"
+		     "\"gpuSeconds\",\"used\":1800,\"limit\":32400}]") "]}")};
+	run_line(state, "reservations", "", quotas, 1, &outcome);
+	check_has("reservations", "stdout", outcome.out,
+		  "3 at most (Q) · over 'quo_b' too: 1 of 2 devices · over 'quo_c' too: 0.50 of 9 "
+		  "GPU-hours");
+}
+
+/* A page and a table that a person reads. */
+static void test_reading_reservations(void **state)
+{
+	static const struct row rows[] = {
+		{"reservations show " RSV,
+		 {OK(ITEM(RSV,
+			  ",\"state\":\"pending\",\"devices\":[{\"class\":\"gpu\",\"count\":8}],"
+			  "\"gang\":{\"nodes\":2,\"topology\":{\"same\":\"rack\"}}," ENDS
+			  ",\"startAt\":\"2099-11-30T00:00:00.000Z\",\"reasons\":[{\"reason\":"
+			  "\"DevicesBusy\",\"nodes\":9},{\"reason\":\"X\",\"nodes\":1}]")),
+		  OK(LIST(""))},
+		 {NULL},
+		 .out = RSV "  pending\n"
+			    "  devices   2 × 8 gpu\n"
+			    "  together  all 2 nodes in one rack\n"
+			    "  for       8h\n"
+			    "  starts    in "},
+		{"reservations",
+		 {OK(LIST(ITEM(
+			 RSV, ",\"state\":\"placed\",\"devices\":[{\"class\":\"gpu\",\"count\":8}],"
+			      "\"startAt\":\"2099-11-30T00:00:00.000Z\"")))},
+		 {NULL},
+		 .out = "  STARTS  "},
+	};
+
+	check_rows(state, rows, ARRAY_SIZE(rows));
+}
+
+#define EVENT_SAYS(data) "{\"seq\":2,\"data\":{" data "}}"
+#define EVENT(seq)       "{\"seq\":" seq ",\"subject\":\"" RSV "\"}"
+
+static void test_events(void **state)
+{
+	static const struct row rows[] = {
+		/* Numbers have gaps: the look back is doubled until there are enough. */
+		{"events --limit 2 -o json",
+		 {OK("{\"items\":[],\"next\":9,\"last\":9}"), OK(LIST(EVENT("9"))),
+		  OK(LIST(EVENT("6") "," EVENT("9")))},
+		 {"after=0&limit=1 ", "after=7&limit=1000 ", "after=5&limit=1000 "},
+		 .out = "\"seq\": 6"},
+		{"events",
+		 {OK("{\"items\":[],\"next\":0,\"last\":0}")},
+		 {"after=0&limit=1 ", "after=0&limit=1000 "},
+		 .err = "note: no events"},
+		{"events --after 1",
+		 {OK(LIST(EVENT_SAYS("\"state\":\"released\",\"devicesHeld\":true")))},
+		 .out = "  releasing\n"},
+		{"events --after 1",
+		 {OK(LIST(EVENT_SAYS("\"action\":\"compute:pools:patch\"")))},
+		 .out = "  patch\n"},
+		{"events --after 1",
+		 {OK(LIST(EVENT_SAYS(
+			 "\"type\":\"A\",\"status\":true,\"reason\":\"R\",\"message\":\"m\"")))},
+		 .out = "  A: m\n"},
+		{"events --after 1",
+		 {OK(LIST(EVENT_SAYS("\"type\":\"A\",\"status\":false,\"reason\":\"R\"")))},
+		 .out = "  over: A\n"},
+		{"events --after 1",
+		 {OK(LIST(EVENT_SAYS("\"new\":1,\"b\":\"c\"")))},
+		 .out = "  new=1, b=c\n"},
+		/* What comes is shown until the key opens no more. */
+		{"events --follow --after 7",
+		 {OK("id: 8\ndata: " EVENT("8") "\n\n"), REFUSED(401, "UNAUTHENTICATED", "no")},
+		 {"Last-Event-ID: 7", "Last-Event-ID: 8"},
+		 .out = "8  ",
+		 .err = "error: no",
+		 .status = 5},
+		{"events --after 7 --limit 3",
+		 {OK(LIST(EVENT("8")))},
+		 {"after=7&limit=3 "},
+		 .out = "  8  "},
+	};
+
+	check_rows(state, rows, ARRAY_SIZE(rows));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_reservations),
+		cmocka_unit_test(test_denied_bookings),
+		cmocka_unit_test(test_reading_reservations),
+		cmocka_unit_test(test_events),
+	};
+
+	return cmocka_run_group_tests(tests, verbs_set_up, folder_remove);
+}

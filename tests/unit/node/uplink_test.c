@@ -1,0 +1,118 @@
+/* The uplink's shell against a real gateway: streams that don't last, a renewal that doesn't help. */
+#include "join_world.h"
+
+#include "lib/nodecert.h"
+#include "node/uplink.h"
+#include "sys/clock.h"
+
+static void on_wake(void *arg)
+{
+	loop_stop(arg);
+}
+
+/* One renewal from its begin to its end; when it is looked at again. */
+static struct mono renew_once(struct uplink *uplink, struct loop *loop)
+{
+	const struct uplink_hello hello = {.boot_id = "boot", .hostname = "host"};
+	struct mono again = uplink_step(uplink, &hello, loop_now(loop), &(bool){false});
+
+	assert_int_equal(uplink_phase(uplink), UPLINK_RENEWING);
+	while (uplink_phase(uplink) == UPLINK_RENEWING) {
+		loop_run(loop);
+		again = uplink_step(uplink, &hello, loop_now(loop), &(bool){false});
+	}
+	assert_int_equal(uplink_phase(uplink), UPLINK_WAITING);
+	return again;
+}
+
+/* It waits as after any failure, writes nothing, and says what to do.  proves: JOIN-41 */
+static void test_a_renewal_that_is_no_good_here_is_a_failure(void **state)
+{
+	struct world *world = *state;
+	CLEANUP(identity) struct identity identity = {0};
+	CLEANUP(buf) struct buf pem = {0};
+	struct loop *loop = loop_create();
+	struct uplink *uplink;
+	struct mono again;
+
+	nodecert_identity(&identity, NODE, 33);
+	start_service(world, MODE_BEHIND);
+	uplink = uplink_create(loop, &(struct uplink_options){.config = &world->config,
+							      .identity = &identity,
+							      .wake = on_wake,
+							      .arg = loop});
+	again = renew_once(uplink, loop);
+	assert_true(mono_until(loop_now(loop), again) >= UPLINK_BACKOFF_MIN_MS / 4);
+	assert_non_null(
+		strstr(uplink_error(uplink), "clock and the control plane's differ by 40 days"));
+	assert_non_null(strstr(uplink_error(uplink), "Set the clock"));
+	assert_true(uplink_needs_somebody(uplink));
+	uplink_take_certificate(uplink, &pem);
+	assert_int_equal(pem.length, 0);
+	stop_service(world);
+	start_service(world, MODE_HONEST); /* somebody has set it */
+	uplink_hurry(uplink);
+	renew_once(uplink, loop);
+	assert_false(uplink_needs_somebody(uplink));
+	uplink_take_certificate(uplink, &pem);
+	assert_true(pem.length > 0);
+	uplink_destroy(uplink);
+	loop_run(loop);
+	loop_destroy(loop);
+}
+
+/* A stream that opens at `*now`, by the turn's clock, and ends `lasted` later: how long it waits then. */
+static int64_t stream_once(struct uplink *uplink, struct loop *loop, struct mono *now,
+			   int64_t lasted)
+{
+	const struct uplink_hello hello = {.boot_id = "boot", .hostname = "host"};
+	struct mono opened = *now, again;
+	struct uplink_welcome welcome;
+
+	again = uplink_step(uplink, &hello, *now, &(bool){false});
+	assert_int_equal(uplink_phase(uplink), UPLINK_CONNECTING);
+	while (uplink_phase(uplink) != UPLINK_WAITING) {
+		loop_run(loop);
+		if (uplink_phase(uplink) == UPLINK_OPEN)
+			*now = mono_after(opened, lasted);
+		again = uplink_step(uplink, &hello, *now, &(bool){false});
+	}
+	assert_true(uplink_take_welcome(uplink, &welcome));
+	lasted = mono_until(*now, again);
+	*now = again;
+	return lasted;
+}
+
+/* As of a machine whose disk was copied: two of one identity. One after the other they'd be heard. */
+static void test_streams_that_end_at_once_come_slower(void **state)
+{
+	struct world *world = *state;
+	CLEANUP(identity) struct identity identity = {0};
+	struct loop *loop = loop_create();
+	struct mono now = loop_now(loop);
+	struct uplink *uplink;
+
+	nodecert_identity(&identity, NODE, 3);
+	start_service(world, MODE_HONEST);
+	uplink = uplink_create(loop, &(struct uplink_options){.config = &world->config,
+							      .identity = &identity,
+							      .wake = on_wake,
+							      .arg = loop});
+	for (int i = 0; i < 6; i++)
+		stream_once(uplink, loop, &now, 0);
+	assert_true(stream_once(uplink, loop, &now, 0) >= UPLINK_BACKOFF_MAX_MS / 2);
+	assert_true(stream_once(uplink, loop, &now, UPLINK_STEADY_MS) <= UPLINK_BACKOFF_MIN_MS);
+	uplink_destroy(uplink);
+	loop_run(loop);
+	loop_destroy(loop);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		WITH_WORLD(test_a_renewal_that_is_no_good_here_is_a_failure),
+		WITH_WORLD(test_streams_that_end_at_once_come_slower),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
