@@ -165,11 +165,28 @@ static void ended_as_it_should(void)
 	CHECK(took < RELEASE_KUBELET_SETTLE_MS + 7000); /* and less than its grace alone */
 }
 
+/* A list of a plugin has the kubelet write its checkpoint anew. */
+static bool is_list_sent(int64_t within_ms)
+{
+	struct mono from = clock_mono();
+
+	while (cluster.node->refreshed.ms < from.ms && mono_until(from, clock_mono()) < within_ms)
+		kubelet_pass(cluster.loop, 100);
+	return cluster.node->offers.classes[ATOM_GPU].served &&
+	       cluster.node->refreshed.ms >= from.ms;
+}
+
 /* No list has its last word, and the kubelet's checkpoint names it yet: an event tells. */
 static void heard_as_it_ended(void)
 {
 	CHECK(pass_until_reported() < GRACE_MS);
 	CHECK(!is_told("only the kubelet's checkpoint names it"));
+	/* nothing waits for the checkpoint any more, and a bcd that starts anew would */
+	CHECK(is_list_sent(3 * NODE_REFRESH_MS));
+	CHECK(is_list_sent(3 * NODE_REFRESH_MS));
+	forget();
+	kubelet_pass(cluster.loop, 2 * NODE_HOLDERS_MS);
+	CHECK(!is_list_sent(4 * NODE_REFRESH_MS));
 }
 
 static bool has_record(const char *words)
