@@ -275,7 +275,8 @@ static void on_allocate(struct rpc_call *call, void *arg, const uint8_t *data, s
 
 	if (allocate_request_unpack(data, length, &request, &error) &&
 	    allocate(plugin, request, &out, &error)) {
-		plugin->given = loop_now(plugin->loop);
+		/* Not as of this wake-up, which may have begun long before: the kubelet has it from now on. */
+		plugin->given = clock_mono();
 		answer(call, &out);
 		return;
 	}

@@ -49,6 +49,52 @@ static void test_serves_what_is_on_disk(void **state)
 	assert_non_null(strstr(message, "isn't bound"));
 }
 
+/* --- an answer that takes its time --- */
+
+#define SLOW_MS 100
+
+static struct mono answered; /* when the allocator had its answer */
+static bool slow;
+
+bool __real_allocator_allocate(struct allocator *allocator, const struct inventory *inventory,
+			       const struct strays *strays, enum atom_class class,
+			       const char *const *ids, size_t count,
+			       struct allocate_answer *ret_answer, struct error *error);
+bool __wrap_allocator_allocate(struct allocator *allocator, const struct inventory *inventory,
+			       const struct strays *strays, enum atom_class class,
+			       const char *const *ids, size_t count,
+			       struct allocate_answer *ret_answer, struct error *error);
+
+bool __wrap_allocator_allocate(struct allocator *allocator, const struct inventory *inventory,
+			       const struct strays *strays, enum atom_class class,
+			       const char *const *ids, size_t count,
+			       struct allocate_answer *ret_answer, struct error *error)
+{
+	bool done = __real_allocator_allocate(allocator, inventory, strays, class, ids, count,
+					      ret_answer, error);
+
+	if (slow)
+		usleep(SLOW_MS * 1000);
+	answered = clock_mono();
+	return done;
+}
+
+/* Listings count from so long after the answer, not after the question's wake-up. */
+static void test_what_was_given_counts_from_the_answer(void **state)
+{
+	struct world *world = *state;
+	char names[512], message[512], id[HOLDS_ID_SIZE];
+
+	start_kubelet(world);
+	start_node(world);
+	wait_registered(world);
+	fixture_id(id, fixture_gpu(&world->inventory, 0), ALC_A);
+	slow = true;
+	assert_int_equal(allocate(world, id, names, message), RPC_OK);
+	slow = false;
+	assert_true(mono_until(answered, release_given(world->node)) >= 0);
+}
+
 /* The list follows the GPUs' health at once, both ways. proves: DP-11 DP-13 DP-14 DP-50 */
 static void test_health_reaches_the_kubelet(void **state)
 {
@@ -332,6 +378,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_WORLD(test_serves_what_is_on_disk),
+		WITH_WORLD(test_what_was_given_counts_from_the_answer),
 		WITH_WORLD(test_health_reaches_the_kubelet),
 		WITH_WORLD(test_kubelet_restarts),
 		WITH_WORLD(test_own_socket_taken_away),
