@@ -146,6 +146,13 @@ void durable_steps_deinit(struct durable_steps *steps);
 /* `error` is NULL when every step is on disk; `done_count` steps are durable in any case. */
 typedef void durable_done_fn(void *arg, size_t done_count, const struct error *error);
 
-/* Takes over *steps (empty afterwards). One list at a time per caller is the caller's rule. */
-void durable_submit(struct loop *loop, struct durable_steps *steps, durable_done_fn *done,
-		    void *arg);
+/* Takes over *steps (empty afterwards). One list at a time per caller is the caller's rule. The job is the
+ * loop's, and gone once `done` was called. */
+struct durable_job;
+struct durable_job *durable_submit(struct loop *loop, struct durable_steps *steps,
+				   durable_done_fn *done, void *arg);
+
+/* A disk may let a call wait for ever, and nobody can end it. One step of the list has taken this long, as far as
+ * whoever asks now and then has seen: `*ret_error` says which, and what to do. False: untouched. */
+#define DURABLE_HANG_MS 10000
+bool durable_hangs(struct durable_job *job, struct mono now, struct error *ret_error);

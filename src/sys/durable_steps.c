@@ -53,10 +53,12 @@ void durable_steps_deinit(struct durable_steps *steps)
 
 struct durable_job {
 	struct durable_steps steps;
-	size_t done_count;
+	_Atomic size_t done_count; /* the worker's, and the loop looks at it */
 	struct error error;
 	durable_done_fn *done;
 	void *arg;
+	size_t seen; /* of it, at the last look; and since when */
+	struct mono since;
 };
 
 static bool run_step(const struct durable_step *step, struct error *error)
@@ -95,12 +97,40 @@ static void steps_done(void *arg)
 	free(job);
 }
 
-void durable_submit(struct loop *loop, struct durable_steps *steps, durable_done_fn *done,
-		    void *arg)
+struct durable_job *durable_submit(struct loop *loop, struct durable_steps *steps,
+				   durable_done_fn *done, void *arg)
 {
 	struct durable_job *job = mem_alloc(sizeof *job);
 
-	*job = (struct durable_job){.steps = *steps, .done = done, .arg = arg};
+	*job = (struct durable_job){
+		.steps = *steps, .done = done, .arg = arg, .since = loop_now(loop)};
 	*steps = (struct durable_steps){0};
 	loop_work(loop, run_steps, steps_done, job);
+	return job;
+}
+
+/* --- a list that hangs --- */
+
+bool durable_hangs(struct durable_job *job, struct mono now, struct error *ret_error)
+{
+	static const char *const doing[] = {
+		[DURABLE_REPLACE] = "write",
+		[DURABLE_REMOVE] = "remove",
+		[DURABLE_SYNC] = "sync folder",
+		[DURABLE_FOLDER] = "make or sync folder",
+	};
+	size_t done = job->done_count;
+
+	if (done != job->seen) {
+		job->seen = done;
+		job->since = now;
+	}
+	if (done == job->steps.count || mono_until(job->since, now) < DURABLE_HANG_MS)
+		return false;
+	error_set(ret_error, ERROR_UNAVAILABLE, "%s '%s': it hangs, the disk doesn't answer",
+		  doing[job->steps.items[done].kind], job->steps.items[done].path);
+	error_hint(
+		ret_error,
+		"Look at the disk and the kernel's log: all goes on by itself when the disk does.");
+	return true;
 }

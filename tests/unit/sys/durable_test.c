@@ -1,6 +1,7 @@
 #include "sys/durable.h"
 
 #include "lib/folder.h"
+#include "lib/hang.h"
 #include "lib/test.h"
 
 #include <sys/stat.h>
@@ -367,6 +368,39 @@ static void test_a_failed_step_ends_the_list(void **state)
 	loop_destroy(loop);
 }
 
+/* Not the list counts but its step: a long list on a slow disk doesn't hang. */
+static void test_a_step_that_hangs_is_named(void **state)
+{
+	struct loop *loop = loop_create();
+	struct mono now = loop_now(loop);
+	struct durable_steps steps = {0};
+	struct answer answer = {0};
+	struct durable_job *job;
+	struct error error = {0};
+
+	expect_ok(durable_make_folder(folder_path(state, "d"), 0700, &error), &error);
+	hang_at = "/d/";
+	durable_steps_replace(&steps, folder_path(state, "a"), "1", 1, 0600);
+	durable_steps_replace(&steps, folder_path(state, "d/b"), "2", 1, 0600);
+	durable_steps_remove(&steps, folder_path(state, "a"));
+	job = durable_submit(loop, &steps, on_done, &answer);
+	while (hanging == 0)
+		usleep(1000);
+	now = mono_after(now, DURABLE_HANG_MS);
+	assert_false(durable_hangs(job, now, &error)); /* the second since this look */
+	assert_false(durable_hangs(job, mono_after(now, DURABLE_HANG_MS - 1), &error));
+	assert_int_equal(error.code, ERROR_NONE);
+	assert_true(durable_hangs(job, mono_after(now, DURABLE_HANG_MS), &error));
+	assert_non_null(strstr(error.what, "write '"));
+	assert_non_null(strstr(error.what, "/d/b': it hangs"));
+	assert_true(*error.hint);
+	hang_at = NULL;
+	loop_run(loop);
+	assert_int_equal(answer.done_count, 3);
+	assert_int_equal(answer.error.code, ERROR_NONE);
+	loop_destroy(loop);
+}
+
 static void test_what_is_anothers_is_not_ours_to_change(void **state)
 {
 	const char *path = folder_path(state, "key");
@@ -407,6 +441,7 @@ int main(void)
 		IN_FOLDER(test_what_is_anothers_is_not_ours_to_change),
 		IN_FOLDER(test_steps_run_in_order),
 		IN_FOLDER(test_a_failed_step_ends_the_list),
+		IN_FOLDER(test_a_step_that_hangs_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
