@@ -12,6 +12,7 @@ struct ticket {
 	struct loop *loop;
 	struct belief_file *file;  /* NULL: gone */
 	struct durable_steps last; /* what it left to be written then */
+	struct durable_job *job;
 };
 
 struct belief_file {
@@ -146,7 +147,7 @@ static void write_record(struct belief_file *file)
 	file->writing = file->belief->record;
 	file->ticket = mem_alloc(sizeof *file->ticket);
 	*file->ticket = (struct ticket){.loop = file->loop, .file = file};
-	durable_submit(file->loop, &steps, on_written, file->ticket);
+	file->ticket->job = durable_submit(file->loop, &steps, on_written, file->ticket);
 }
 
 /* A doubt that has no marker yet must not be written over. */
@@ -172,6 +173,8 @@ bool belief_file_look(struct belief_file *file)
 {
 	bool there = !durable_absent(file->marker), ended = false;
 
+	if (file->ticket) /* one that hangs has failed, as long as it does */
+		(void)durable_hangs(file->ticket->job, loop_now(file->loop), &file->error);
 	if (there && !file->belief->doubted) /* the driver is another one now */
 		remove_marker(file);
 	if (!there && file->belief->doubted)
