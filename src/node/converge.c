@@ -362,6 +362,19 @@ static void plan_failures(struct pass *pass, const struct converge_plan *plan)
 		step_spec(&pass->steps, node, node->spec);
 }
 
+static void say_released(struct node *node, const char *allocation)
+{
+	reports_add(&node->write.reports, REPORT_RELEASED, allocation, generation_of(node));
+	node->write.reports_changed = true;
+}
+
+/* Its report is gone, and nobody acknowledged it: there was no room for it. What the Spec has again isn't
+ * to be said as released, though. */
+static bool is_unsaid(const struct node *node, const char *allocation)
+{
+	return !node->spec || !spec_find(node->spec, allocation);
+}
+
 static void plan_reported(struct pass *pass, const struct converge_plan *plan)
 {
 	struct node *node = pass->node;
@@ -377,17 +390,21 @@ static void plan_reported(struct pass *pass, const struct converge_plan *plan)
 			(void)take_back(pass, release->allocation);
 			releases_remove(&write->releases, release->allocation);
 		} else if (release->plan.step == RELEASE_REPORT) {
-			if (!node->spec) /* no number to say it under: the next Spec has one */
+			/* no number to say it under: the next Spec has one */
+			if (!node->spec || !reports_may_release(&write->reports))
 				continue;
 			entry->reported = true;
-			reports_add(&write->reports, REPORT_RELEASED, release->allocation,
-				    generation_of(node));
-			write->reports_changed = true;
+			say_released(node, release->allocation);
 			log_info("release.done", release->plan.why, "allocation",
 				 release->allocation, NULL);
 		} else if (release->plan.step == RELEASE_DONE &&
 			   !reports_has(&write->reports, REPORT_RELEASED, release->allocation)) {
-			releases_remove(&write->releases, release->allocation);
+			if (!is_unsaid(node, release->allocation))
+				releases_remove(&write->releases, release->allocation);
+			else if (node->spec && reports_may_release(&write->reports))
+				say_released(node, release->allocation);
+			else
+				continue;
 		} else {
 			continue;
 		}
@@ -395,18 +412,37 @@ static void plan_reported(struct pass *pass, const struct converge_plan *plan)
 	}
 }
 
+/* The entries of releases that were heard of go with their reports: by these alone, as one that isn't there
+ * may have found no room. */
+static void plan_acknowledged(struct pass *pass)
+{
+	struct node *node = pass->node;
+	struct node_write *write = &node->write;
+	int64_t acknowledged = report_may_go(node) ? uplink_acknowledged(node->uplink) : 0;
+
+	if (acknowledged > node->reports.sequence || node->reports.queue.count == 0 ||
+	    node->reports.queue.items[0].sequence > acknowledged)
+		return;
+	vec_each (&write->reports.queue, const struct report *report) {
+		const struct release_entry *entry =
+			releases_find(&write->releases, report->subject);
+
+		if (report->sequence > acknowledged || report->kind != REPORT_RELEASED || !entry ||
+		    !entry->reported)
+			continue;
+		releases_remove(&write->releases, report->subject);
+		write->releases_changed = pass->entries_changed = true;
+	}
+	reports_acknowledge(&write->reports, acknowledged);
+	write->reports_changed = true;
+}
+
 static void plan_news(struct pass *pass, const struct converge_view *claims)
 {
 	struct node *node = pass->node;
 	struct uplink_operation operation;
-	int64_t acknowledged = report_may_go(node) ? uplink_acknowledged(node->uplink) : 0;
 
-	if (acknowledged > node->reports.sequence ||
-	    (node->reports.queue.count > 0 &&
-	     node->reports.queue.items[0].sequence <= acknowledged)) {
-		reports_acknowledge(&node->write.reports, acknowledged);
-		node->write.reports_changed = true;
-	}
+	plan_acknowledged(pass);
 	if (node->reports.sequence > node->reports_stored) /* told anew after reading the record */
 		node->write.reports_changed = true;
 	if (node->inventory_due)

@@ -136,7 +136,8 @@ void records_tell_all(const struct node *node, const struct spec *spec, struct r
 		const struct release_entry *entry = &node->releases.entries.items[i];
 
 		if (entry->reported && !(spec && spec_find(spec, entry->allocation)) &&
-		    !reports_has(reports, REPORT_RELEASED, entry->allocation))
+		    !reports_has(reports, REPORT_RELEASED, entry->allocation) &&
+		    reports_may_release(reports))
 			reports_add(reports, REPORT_RELEASED, entry->allocation, generation);
 	}
 }
@@ -194,8 +195,10 @@ static bool read_reports(struct node *node)
 
 	reports_deinit(&node->reports);
 	node->reports = (struct reports){0};
+	node->reports_stored = 0;
 	if (durable_read_record(node->reports_path, REPORTS_MAX_FILE, &text, &error) &&
 	    reports_parse(buf_text(&text), text.length, &node->reports, &error)) {
+		node->reports_stored = node->reports.sequence;
 		mark_reported(node);
 		return false;
 	}
@@ -217,12 +220,15 @@ static bool read_reports(struct node *node)
 
 static void load_reports(struct node *node)
 {
+	int64_t given = node->reports.sequence; /* by this process */
 	bool lost = read_reports(node);
 	struct error error = {0};
 
 	if (lost && !begin_anew(node, &error))
 		read_later(node, &error);
-	node->reports_stored = node->reports.sequence - lost;
+	/* Whatever became of the file: those are named on a stream, and would be acknowledged there. */
+	if (node->reports.sequence < given)
+		node->reports.sequence = given;
 	if (node->unread)
 		return;
 	if (lost)

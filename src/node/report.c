@@ -330,7 +330,7 @@ static void send_report(struct node *node, const struct report *report)
 		log_failure(LOG_ERROR, "report.pack", &error, "it is left out");
 		return;
 	}
-	uplink_send(node->uplink, &message);
+	uplink_send(node->uplink, report->sequence, &message);
 }
 
 /* Everything on disk that this stream hasn't carried yet; a number is sent only once it is on disk.

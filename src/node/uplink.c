@@ -335,6 +335,7 @@ static void say_hello(struct uplink *uplink, const struct uplink_hello *hello, s
 	uplink->opened_ms = now.ms > uplink->opened_ms ? now.ms : uplink->opened_ms + 1;
 	mine.opened_ms = uplink->opened_ms;
 	uplink->capable = uplink_hello_is_capable(hello);
+	uplink->numbered = hello->last_sequence;
 	if (!uplink_pack_hello(&mine, &message, &error)) {
 		str_copy(uplink->error, sizeof uplink->error, error.what);
 		retry_later(uplink, now);
@@ -356,7 +357,7 @@ static void beat(struct uplink *uplink, const struct uplink_hello *hello, struct
 		generation = hello->spec->generation;
 	uplink->heartbeat_at = mono_after(now, UPLINK_HEARTBEAT_MS);
 	if (uplink_pack_heartbeat(generation, &message, &error))
-		uplink_send(uplink, &message);
+		uplink_send(uplink, 0, &message);
 	else
 		log_failure(LOG_ERROR, "uplink.heartbeat", &error, "none is sent");
 }
@@ -399,10 +400,13 @@ struct mono uplink_step(struct uplink *uplink, const struct uplink_hello *hello,
 
 /* --- what goes up --- */
 
-void uplink_send(struct uplink *uplink, const struct buf *message)
+void uplink_send(struct uplink *uplink, int64_t sequence, const struct buf *message)
 {
-	if (uplink->phase == UPLINK_OPEN && uplink->stream)
-		rpc_send(uplink->stream, message->data, message->length);
+	if (uplink->phase != UPLINK_OPEN || !uplink->stream)
+		return;
+	rpc_send(uplink->stream, message->data, message->length);
+	if (sequence > uplink->numbered)
+		uplink->numbered = sequence;
 }
 
 void uplink_beat(struct uplink *uplink)
@@ -438,7 +442,7 @@ void uplink_renew(struct uplink *uplink, struct wall now)
 	    !cert_request_make(key, NULL, &request, &error) ||
 	    !uplink_pack_renew(&request, &message, &error))
 		goto fail;
-	uplink_send(uplink, &message);
+	uplink_send(uplink, 0, &message);
 	return;
 fail:
 	log_failure(LOG_WARN, "certificate.renew", &error, "it is tried again in an hour");

@@ -67,7 +67,8 @@ bool uplink_take_welcome(struct uplink *uplink, struct uplink_welcome *ret_welco
 struct spec *uplink_take_spec(struct uplink *uplink);
 /* Why the last Spec could not be read; "" when it could. */
 const char *uplink_spec_error(const struct uplink *uplink);
-int64_t uplink_acknowledged(const struct uplink *uplink); /* told on this stream; 0: nothing */
+/* As told on this stream; 0: nothing. Never more than its Hello and its reports have named. */
+int64_t uplink_acknowledged(const struct uplink *uplink);
 /* They could not be stored: they are there to be taken again, unless newer ones came. Takes both over. */
 void uplink_return(struct uplink *uplink, struct spec *spec, struct buf *certificate);
 /* Opens another stream: each begins with all that the control plane wants. */
@@ -83,7 +84,8 @@ bool uplink_take_operation(struct uplink *uplink, struct uplink_operation *ret_o
 
 /* --- what goes up; only while open --- */
 
-void uplink_send(struct uplink *uplink, const struct buf *message);
+/* `sequence`: of a report; 0: it has none, or is something else. */
+void uplink_send(struct uplink *uplink, int64_t sequence, const struct buf *message);
 void uplink_beat(struct uplink *uplink); /* a heartbeat at the next step: what it says changed */
 bool uplink_full(const struct uplink *uplink); /* wait: uplink wakes when it isn't any more */
 void uplink_hurry(struct uplink *uplink); /* what it waited for is there: tries at the next step */

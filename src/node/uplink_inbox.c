@@ -23,6 +23,17 @@ void uplink_inbox_deinit(struct uplink *uplink)
 	vec_deinit(&uplink->operations);
 }
 
+/* One that nobody has named acknowledges nothing: by what it says reports would be dropped untold. */
+static bool is_named(const struct uplink *uplink, int64_t sequence)
+{
+	if (sequence >= 0 && sequence <= uplink->numbered)
+		return true;
+	log_error("uplink.acknowledged",
+		  "the control plane acknowledges a report that was never sent: it is ignored",
+		  "gateway", uplink_address(uplink), NULL);
+	return false;
+}
+
 static void take_welcome(struct uplink *uplink, const Bettercompute__V1__Welcome *welcome)
 {
 	struct uplink_welcome *told = &uplink->welcome;
@@ -31,7 +42,7 @@ static void take_welcome(struct uplink *uplink, const Bettercompute__V1__Welcome
 	str_copy(told->site, sizeof told->site, welcome->site);
 	str_copy(told->pool, sizeof told->pool, welcome->pool);
 	uplink->welcomed = true;
-	uplink->acknowledged = welcome->acknowledged;
+	uplink->acknowledged = is_named(uplink, welcome->acknowledged) ? welcome->acknowledged : 0;
 	uplink->phase = UPLINK_OPEN;
 	uplink->heard = uplink->member = true;
 	uplink->since = clock_wall();
@@ -118,7 +129,8 @@ void uplink_on_message(struct rpc_call *call UNUSED, void *arg, const uint8_t *d
 		take_spec(uplink, message->spec);
 		return;
 	case BETTERCOMPUTE__V1__DOWN__BODY_ACK:
-		if (message->ack->sequence > uplink->acknowledged)
+		if (message->ack->sequence > uplink->acknowledged &&
+		    is_named(uplink, message->ack->sequence))
 			uplink->acknowledged = message->ack->sequence;
 		return;
 	case BETTERCOMPUTE__V1__DOWN__BODY_CERTIFICATE:

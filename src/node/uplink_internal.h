@@ -39,6 +39,7 @@ struct uplink {
 	struct uplink_welcome welcome; /* of the newest stream */
 	struct spec *spec;
 	char spec_error[ERROR_WHAT_SIZE];
+	int64_t numbered; /* the highest number that this stream has named; what is acknowledged of it */
 	int64_t acknowledged;
 	struct buf certificate; /* as told, until the turn stores it */
 	VEC(struct uplink_operation) operations;

@@ -70,14 +70,35 @@ bool reports_drop(struct reports *reports, enum report_kind kind, const char *su
 	return reports->queue.count < before;
 }
 
+/* A release's entry waits for its report. The others can be done without: an operation is sent again, inventory and
+ * conditions are told at each Hello, what is bound at each start. */
+static void make_room(struct reports *reports)
+{
+	size_t oldest = 0;
+
+	while (oldest < reports->queue.count &&
+	       reports->queue.items[oldest].kind == REPORT_RELEASED)
+		oldest++;
+	remove_at(reports, oldest < reports->queue.count ? oldest : 0);
+}
+
+bool reports_may_release(const struct reports *reports)
+{
+	size_t count = 0;
+
+	vec_each (&reports->queue, const struct report *report)
+		count += report->kind == REPORT_RELEASED;
+	return count < REPORTS_MAX_RELEASED;
+}
+
 struct report *reports_add(struct reports *reports, enum report_kind kind, const char *subject,
 			   int64_t generation)
 {
 	struct report *report;
 
 	(void)reports_drop(reports, kind, subject);
-	if (reports->queue.count == REPORTS_MAX) /* the oldest is told again at the next Hello */
-		remove_at(reports, 0);
+	if (reports->queue.count == REPORTS_MAX)
+		make_room(reports);
 	report = vec_push(&reports->queue);
 	report->sequence = ++reports->sequence;
 	report->generation = generation;
@@ -88,10 +109,10 @@ struct report *reports_add(struct reports *reports, enum report_kind kind, const
 
 void reports_acknowledge(struct reports *reports, int64_t sequence)
 {
+	if (sequence > reports->sequence)
+		return;
 	while (reports->queue.count > 0 && reports->queue.items[0].sequence <= sequence)
 		remove_at(reports, 0);
-	if (reports->sequence < sequence)
-		reports->sequence = sequence;
 }
 
 bool reports_has(const struct reports *reports, enum report_kind kind, const char *subject)
@@ -148,7 +169,7 @@ void reports_format(struct reports *reports, struct buf *out)
 	format_all(reports, out);
 	while (out->length > REPORTS_MAX_FILE) {
 		for (size_t drop = reports->queue.count / 8 + 1; drop > 0; drop--)
-			remove_at(reports, 0);
+			make_room(reports);
 		buf_clear(out);
 		format_all(reports, out);
 	}
@@ -209,7 +230,8 @@ static bool parse_tree(json_t *tree, struct reports *reports, struct error *erro
 	if (!field_object(tree, "", error) || !field_version(tree, REPORTS_VERSION, error) ||
 	    !tree_check_keys(tree, "", top_keys, error))
 		return false;
-	if (!field_number(tree, "", "sequence", true, 0, INT64_MAX, &reports->sequence, error) ||
+	if (!field_number(tree, "", "sequence", true, 0, REPORTS_MAX_SEQUENCE, &reports->sequence,
+			  error) ||
 	    !field_array(tree, "", "reports", true, REPORTS_MAX, &array, error))
 		return false;
 	for (size_t i = 0; i < json_array_size(array); i++) {

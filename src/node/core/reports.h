@@ -3,8 +3,11 @@
  *
  * Owns      reports.json (docs/formats/reports.json.md): GW-17, GW-25. A report has its effect
  * once, however often it is sent. Inventory and conditions are kept as "to be told": what is sent
- * is what is true then, and a change makes a new number. Numbers   grow by one and are never used
- * twice, also when the file was lost: the control plane's acknowledged number raises the counter.
+ * is what is true then, and a change makes a new number.
+ * Numbers   grow by one and are never used twice. One that was never given can't be acknowledged.
+ * Room      REPORTS_MAX of them, REPORTS_MAX_FILE bytes. The oldest goes for a newer one, but a release only when nothing
+ *           else is left: nobody would ask for that word again. Whoever has one to say sees to it that there is room
+ *           (reports_may_release()), and that what isn't among them wasn't acknowledged for that.
  * Pure.
  * Tests     tests/unit/node/core/reports_test.c, fuzz/reports_fuzz.c
  */
@@ -17,6 +20,8 @@
 #define REPORTS_VERSION      1
 #define REPORTS_MAX_FILE     ((size_t)4 << 20)
 #define REPORTS_MAX          4096
+#define REPORTS_MAX_RELEASED 2048 /* of them: what else there is finds room beside these */
+#define REPORTS_MAX_SEQUENCE (INT64_MAX / 2) /* in a record: it can be counted on from there */
 #define REPORTS_REASON_SIZE  32
 #define REPORTS_MESSAGE_SIZE 512
 
@@ -61,11 +66,13 @@ struct report *reports_add(struct reports *reports, enum report_kind kind, const
 			   int64_t generation);
 /* Takes back what isn't true any more; false: there was no such report. */
 bool reports_drop(struct reports *reports, enum report_kind kind, const char *subject);
-/* Drops everything up to `sequence`, and counts on from there at least. */
+/* May a release be added? Otherwise it is said later. */
+bool reports_may_release(const struct reports *reports);
+/* Drops everything up to `sequence`; nothing, when that was never given. */
 void reports_acknowledge(struct reports *reports, int64_t sequence);
 bool reports_has(const struct reports *reports, enum report_kind kind, const char *subject);
 
-/* Drops the oldest when the file would be over REPORTS_MAX_FILE, as reports_add() does. */
+/* Makes room when the file would be over REPORTS_MAX_FILE, as reports_add() does. */
 void reports_format(struct reports *reports, struct buf *out);
 MUST_CHECK bool reports_parse(const char *text, size_t length, struct reports *ret_reports,
 			      struct error *error);

@@ -147,7 +147,7 @@ static void note_report(const Bettercompute__V1__Report *report, struct sent *se
 	str_copy(sent->told, sizeof sent->told, buf_text(&text));
 }
 
-void uplink_send(struct uplink *self, const struct buf *message)
+void uplink_send(struct uplink *self, int64_t sequence UNUSED, const struct buf *message)
 {
 	CLEANUP(message) Bettercompute__V1__Up *up = NULL;
 	struct error error;

@@ -2,7 +2,9 @@
 #include "join_world.h"
 
 #include "lib/nodecert.h"
-#include "node/uplink.h"
+#include "node/uplink_internal.h"
+#include "proto/gateway.pb-c.h"
+#include "proto/message.h"
 #include "sys/clock.h"
 
 static void on_wake(void *arg)
@@ -107,11 +109,80 @@ static void test_streams_that_end_at_once_come_slower(void **state)
 	loop_destroy(loop);
 }
 
+static void hear(struct uplink *uplink, Bettercompute__V1__Down *down)
+{
+	CLEANUP(buf) struct buf message = {0};
+	struct error error;
+
+	expect_ok(message_pack(&down->base, &message, &error), &error);
+	uplink_on_message(NULL, uplink, message.data, message.length);
+}
+
+static void hear_ack(struct uplink *uplink, int64_t sequence)
+{
+	Bettercompute__V1__Ack ack = BETTERCOMPUTE__V1__ACK__INIT;
+	Bettercompute__V1__Down down = BETTERCOMPUTE__V1__DOWN__INIT;
+
+	ack.sequence = sequence;
+	down.body_case = BETTERCOMPUTE__V1__DOWN__BODY_ACK;
+	down.ack = &ack;
+	hear(uplink, &down);
+}
+
+static void hear_welcome(struct uplink *uplink, int64_t acknowledged)
+{
+	Bettercompute__V1__Welcome welcome = BETTERCOMPUTE__V1__WELCOME__INIT;
+	Bettercompute__V1__Down down = BETTERCOMPUTE__V1__DOWN__INIT;
+
+	welcome.lineage = (char *)(uintptr_t)"lineage-1";
+	welcome.acknowledged = acknowledged;
+	down.body_case = BETTERCOMPUTE__V1__DOWN__BODY_WELCOME;
+	down.welcome = &welcome;
+	hear(uplink, &down);
+}
+
+/* A control plane that is at fault: what it acknowledges is what this stream has named, or nothing.
+ * proves: GW-25 */
+static void test_only_what_was_sent_is_acknowledged(void **state)
+{
+	struct world *world = *state;
+	const struct uplink_hello hello = {
+		.boot_id = "boot", .hostname = "host", .last_sequence = 7};
+	CLEANUP(identity) struct identity identity = {0};
+	struct loop *loop = loop_create();
+	struct uplink *uplink;
+
+	nodecert_identity(&identity, NODE, 3);
+	start_service(world, MODE_HONEST);
+	uplink = uplink_create(loop, &(struct uplink_options){.config = &world->config,
+							      .identity = &identity,
+							      .wake = on_wake,
+							      .arg = loop});
+	while (uplink_phase(uplink) != UPLINK_OPEN) {
+		uplink_step(uplink, &hello, loop_now(loop), &(bool){false});
+		loop_run(loop);
+	}
+	hear_welcome(uplink, 5);
+	assert_int_equal(uplink_acknowledged(uplink), 5);
+	hear_ack(uplink, 8); /* as yet */
+	hear_ack(uplink, INT64_MAX);
+	assert_int_equal(uplink_acknowledged(uplink), 5);
+	uplink->numbered = 9; /* as when a report is sent */
+	hear_ack(uplink, 9);
+	assert_int_equal(uplink_acknowledged(uplink), 9);
+	hear_welcome(uplink, INT64_MAX);
+	assert_int_equal(uplink_acknowledged(uplink), 0);
+	uplink_destroy(uplink);
+	loop_run(loop);
+	loop_destroy(loop);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		WITH_WORLD(test_a_renewal_that_is_no_good_here_is_a_failure),
 		WITH_WORLD(test_streams_that_end_at_once_come_slower),
+		WITH_WORLD(test_only_what_was_sent_is_acknowledged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

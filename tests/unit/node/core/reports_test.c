@@ -48,12 +48,45 @@ static void test_numbers_grow_and_are_never_used_twice(void **state)
 	reports_acknowledge(&reports, 2);
 	assert_int_equal(reports.queue.count, 2);
 	assert_int_equal(reports.queue.items[0].sequence, 3);
-	reports_acknowledge(&reports, 100); /* the file was lost; the control plane knows better */
+	reports_acknowledge(&reports, 4);
 	assert_int_equal(reports.queue.count, 0);
-	assert_int_equal(reports_add(&reports, REPORT_INVENTORY, "", 1)->sequence, 101);
-	reports_acknowledge(&reports, 50); /* an older answer changes nothing */
+	assert_int_equal(reports_add(&reports, REPORT_INVENTORY, "", 1)->sequence, 5);
+	reports_acknowledge(&reports, 2); /* an older answer changes nothing */
 	assert_int_equal(reports.queue.count, 1);
 	reports_deinit(&reports);
+}
+
+/* A faulty control plane takes no report for heard of, and no number from us. */
+static void test_what_was_never_given_is_not_acknowledged(void **state)
+{
+	struct reports reports = {0};
+
+	(void)state;
+	fill(&reports);
+	reports_acknowledge(&reports, 5);
+	reports_acknowledge(&reports, INT64_MAX);
+	reports_acknowledge(&reports, -1);
+	assert_int_equal(reports.queue.count, 4);
+	assert_int_equal(reports_add(&reports, REPORT_INVENTORY, "", 1)->sequence, 5);
+	reports_deinit(&reports);
+}
+
+/* A record from which nothing could be counted on is none. */
+static void test_the_highest_number(void **state)
+{
+	struct reports reports = {0};
+	CLEANUP(buf) struct buf text = {0};
+	struct error error;
+
+	(void)state;
+	reports.sequence = REPORTS_MAX_SEQUENCE;
+	reports_format(&reports, &text);
+	expect_ok(reports_parse(buf_text(&text), text.length, &reports, &error), &error);
+	reports.sequence++;
+	buf_clear(&text);
+	reports_format(&reports, &text);
+	expect_error(reports_parse(buf_text(&text), text.length, &reports, &error), &error,
+		     ERROR_INVALID_INPUT, "sequence");
 }
 
 static void test_newer_state_replaces_older(void **state)
@@ -87,24 +120,50 @@ static void test_a_report_is_taken_back(void **state)
 	reports_deinit(&reports);
 }
 
+static void add_many(struct reports *reports, enum report_kind kind, int count)
+{
+	for (int i = 0; i < count; i++) {
+		char subject[ID_SIZE];
+
+		snprintf(subject, sizeof subject, "alc_%lld", (long long)reports->sequence);
+		reports_add(reports, kind, subject, 1);
+	}
+}
+
 static void test_the_queue_has_a_bound(void **state)
 {
 	struct reports reports = {0};
 
 	(void)state;
-	for (int i = 0; i < REPORTS_MAX + 10; i++) {
-		char subject[ID_SIZE];
-
-		snprintf(subject, sizeof subject, "alc_%d", i);
-		reports_add(&reports, REPORT_RELEASED, subject, 1);
-	}
+	add_many(&reports, REPORT_FAILED, REPORTS_MAX + 10);
 	assert_int_equal(reports.queue.count, REPORTS_MAX);
 	assert_int_equal(reports.queue.items[0].sequence, 11);
 	reports_deinit(&reports);
 }
 
-/* The oldest goes when the file couldn't be read again otherwise: it is told again at the next
- * Hello.
+/* Whatever else there is goes first, and leaves them room. */
+static void test_releases_stay_when_room_is_short(void **state)
+{
+	struct reports reports = {0};
+
+	(void)state;
+	reports_add(&reports, REPORT_INVENTORY, "", 1);
+	while (reports_may_release(&reports))
+		add_many(&reports, REPORT_RELEASED, 1);
+	assert_int_equal(reports.queue.count, 1 + REPORTS_MAX_RELEASED);
+	add_many(&reports, REPORT_BOUND, REPORTS_MAX);
+	assert_int_equal(reports.queue.count, REPORTS_MAX);
+	for (size_t i = 0; i < REPORTS_MAX; i++)
+		assert_true((reports.queue.items[i].kind == REPORT_RELEASED) ==
+			    (i < REPORTS_MAX_RELEASED));
+	reports_deinit(&reports);
+	reports = (struct reports){0};
+	add_many(&reports, REPORT_RELEASED, REPORTS_MAX + 1); /* by whoever didn't ask */
+	assert_int_equal(reports.queue.count, REPORTS_MAX);
+	reports_deinit(&reports);
+}
+
+/* The oldest goes when the file couldn't be read again otherwise, but no release.
  * proves: GW-17 */
 static void test_the_record_stays_readable(void **state)
 {
@@ -113,6 +172,7 @@ static void test_the_record_stays_readable(void **state)
 	struct error error;
 
 	(void)state;
+	reports_add(&reports, REPORT_RELEASED, ALC_A, 1);
 	for (int i = 0; i < 200; i++) {
 		char subject[ID_SIZE];
 		struct report *report;
@@ -129,7 +189,8 @@ static void test_the_record_stays_readable(void **state)
 	assert_string_equal(reports.queue.items[reports.queue.count - 1].subject, "alc_199");
 	expect_ok(reports_parse(buf_text(&text), text.length, &back, &error), &error);
 	assert_int_equal(back.queue.count, reports.queue.count);
-	assert_int_equal(back.sequence, 200);
+	assert_int_equal(back.sequence, 201);
+	assert_true(reports_has(&back, REPORT_RELEASED, ALC_A));
 	reports_deinit(&reports);
 	reports_deinit(&back);
 }
@@ -139,9 +200,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_record_comes_back),
 		cmocka_unit_test(test_numbers_grow_and_are_never_used_twice),
+		cmocka_unit_test(test_what_was_never_given_is_not_acknowledged),
+		cmocka_unit_test(test_the_highest_number),
 		cmocka_unit_test(test_newer_state_replaces_older),
 		cmocka_unit_test(test_a_report_is_taken_back),
 		cmocka_unit_test(test_the_queue_has_a_bound),
+		cmocka_unit_test(test_releases_stay_when_room_is_short),
 		cmocka_unit_test(test_the_record_stays_readable),
 	};
 
