@@ -49,11 +49,36 @@ static void trouble_is_over(struct node *node)
 	node->write_error = (struct error){0};
 }
 
+static void note_hang(struct node *node, const struct error *error)
+{
+	bool before = node->write_hangs.code != ERROR_NONE;
+	bool now = error->code != ERROR_NONE;
+
+	node->write_hangs = *error;
+	if (now && !before)
+		log_failure(LOG_ERROR, "record.hangs", error,
+			    "nothing is bound, withdrawn or reported until it ends");
+	if (before && !now)
+		log_info("record.hangs", "it goes on", NULL);
+}
+
+static void look_at_list(struct node *node, struct mono now)
+{
+	struct error error = {0};
+
+	if (node->ticket)
+		(void)durable_hangs(node->ticket->job, now, &error);
+	note_hang(node, &error);
+}
+
 const struct error *records_trouble(struct node *node, struct mono now)
 {
 	bool fails = node->write_error.code != ERROR_NONE;
 	struct mono until = fails ? now : node->write_failed_at;
 
+	look_at_list(node, now);
+	if (node->write_hangs.code != ERROR_NONE)
+		return &node->write_hangs;
 	if (node->write_told.code == ERROR_NONE)
 		return NULL;
 	if (!fails && mono_until(node->write_failed_at, now) >= RECORDS_CALM_MS) {
@@ -326,11 +351,15 @@ static void on_written(void *arg, size_t done_count UNUSED, const struct error *
 {
 	struct node_ticket *ticket = arg;
 	struct node *node = ticket->node;
+	struct mono since = ticket->since;
+	bool hung;
 
 	free(ticket);
 	if (!node) /* destroyed meanwhile: the next start reads what is there */
 		return;
 	node->ticket = NULL;
+	hung = node->write_hangs.code != ERROR_NONE;
+	note_hang(node, &(struct error){0});
 	node->holds_due = true;
 	node->figures.writes++;
 	if (error) {
@@ -338,6 +367,8 @@ static void on_written(void *arg, size_t done_count UNUSED, const struct error *
 		node->figures.write_failures++;
 		node->unread = true;
 		trouble(node, error);
+		if (hung) /* people have heard of it: it is no moment's trouble */
+			node->write_failing_since = since;
 		take_back(node, &node->write);
 	} else if (node->write.sync) {
 		adopt_sync(node);
@@ -358,8 +389,8 @@ void records_submit(struct node *node, struct durable_steps *steps)
 		return;
 	}
 	node->ticket = mem_alloc(sizeof *node->ticket);
-	node->ticket->node = node;
-	durable_submit(node->loop, steps, on_written, node->ticket);
+	*node->ticket = (struct node_ticket){.node = node, .since = loop_now(node->loop)};
+	node->ticket->job = durable_submit(node->loop, steps, on_written, node->ticket);
 }
 
 /* --- sure --- */

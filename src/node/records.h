@@ -10,6 +10,8 @@
  * Lost      numbers of reports begin again above all that were ever given, by the clock and the files kept.
  * Failing   writes are tried again each second; what they were to carry is taken back, not lost. People hear of what
  *           failed until nothing has for RECORDS_CALM_MS: a list that succeeds may hold other files.
+ * Hanging   a list of which one step takes DURABLE_HANG_MS can't be ended: nothing else is decided until it is over, and
+ *           for as long people hear which file it is.
  */
 #pragma once
 
@@ -20,6 +22,11 @@
 void records_load(struct node *node);
 /* What people are to hear; NULL: nothing, or what the next try may mend. */
 const struct error *records_trouble(struct node *node, struct mono now);
+/* Does nothing get on disk, as far as is known? */
+static inline bool records_fail(const struct node *node)
+{
+	return node->write_error.code != ERROR_NONE || node->write_hangs.code != ERROR_NONE;
+}
 /* May it be decided now? If not, what is needed for that is under way, or due at a time. */
 bool records_are_sure(struct node *node, struct mono now);
 

@@ -356,8 +356,7 @@ static void tell_unrecorded(struct node *node)
 {
 	const struct report report = {.kind = REPORT_CONDITIONS};
 
-	if (node->write_error.code == ERROR_NONE || !node->conditions_untold ||
-	    uplink_full(node->uplink))
+	if (!records_fail(node) || !node->conditions_untold || uplink_full(node->uplink))
 		return;
 	send_report(node, &report);
 	node->conditions_untold = false;
@@ -369,7 +368,7 @@ void report_step(struct node *node, struct mono now)
 		.boot_id = node->boot_id,
 		.hostname = node->machine.hostname,
 		.spec = node->unsynced ? NULL : node->spec,
-		.unready = node->unread || (node->unsynced && node->write_error.code == ERROR_NONE),
+		.unready = node->unread || (node->unsynced && !records_fail(node)),
 		.last_sequence = node->reports.sequence,
 		.has_gpus = source_inventory(node->gpus)->gpus.count > 0,
 		.serves_kubelet = node_serves_kubelet(node),

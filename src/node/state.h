@@ -77,6 +77,8 @@ struct node_write {
 /* Outlives a node that is destroyed while its list is under way. */
 struct node_ticket {
 	struct node *node; /* NULL: gone */
+	struct durable_job *job;
+	struct mono since;
 };
 
 /* A GPU's health as it was logged last. */
@@ -140,7 +142,8 @@ struct node {
 	struct error write_error; /* why records can't be written or read; code NONE: they can */
 	struct error write_told;  /* of the last failure, until there was none for a while */
 	struct mono write_failing_since, write_failed_at; /* the first and the last of those */
-	bool tidy; /* temporary files may have been left: they are looked for then */
+	struct error write_hangs; /* of the list under way; code NONE: it doesn't */
+	bool tidy;                /* temporary files may have been left: they are looked for then */
 	struct mono tidy_at;
 	struct mono refused_at;    /* when something couldn't be bound, or bcd came to know of it */
 	struct mono numbers_again; /* when the numbers of the holds' device nodes are looked at */

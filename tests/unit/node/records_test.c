@@ -2,7 +2,9 @@
 #include "report_world.h"
 
 #include "lib/folder.h"
+#include "lib/hang.h"
 #include "node/records.h"
+#include "node/status.h"
 #include "sys/durable.h"
 
 #include <signal.h>
@@ -80,6 +82,190 @@ static void test_one_file_that_fails_is_named_whatever_succeeds(void **state)
 	limit_files(RLIM_INFINITY);
 	pass(world, RECORDS_CALM_MS + 3000);
 	assert_null(unwritable(world));
+}
+
+static bool is_hanging(void *arg UNUSED)
+{
+	return hanging > 0;
+}
+
+static bool says_unwritable(const struct node *node)
+{
+	CLEANUP(tree) json_t *status = status_describe(node);
+	CLEANUP(free) char *text = json_dumps(status, 0);
+
+	return strstr(text, CONDITION_RECORDS_UNWRITABLE);
+}
+
+/* Nobody can end such a call, and nothing else is decided: which file it is, people and the control plane are told,
+ * for as long as it lasts. proves: GW-28 GW-13 */
+static void test_a_write_that_hangs_is_named(void **state)
+{
+	struct world *world = *state;
+
+	write_spec(world, "lineage-1", 70, false);
+	start_node(world, "lineage-1");
+	uplink->sent_count = 0;
+	hang_at = "/var/lib/bcd/.tmp-";
+	uplink->spec = make_spec(world, "lineage-1", 71, true);
+	uplink->options.wake(uplink->options.arg);
+	kubelet_until(world->loop, is_hanging, NULL, 1000, "it is written");
+	kubelet_pass(world->loop, DURABLE_HANG_MS - 3000);
+	assert_null(unwritable(world));
+	kubelet_pass(world->loop, 5000);
+	assert_non_null(unwritable(world));
+	assert_non_null(strstr(unwritable(world)->message, "nothing is bound"));
+	assert_non_null(strstr(unwritable(world)->message, "/var/lib/bcd/spec.json': it hangs"));
+	assert_non_null(strstr(unwritable(world)->message, "Look at the disk"));
+	assert_true(says_unwritable(world->node));
+	assert_non_null(strstr(last_sent(CONDITIONS)->told, CONDITION_RECORDS_UNWRITABLE));
+	assert_int_equal(last_sent(CONDITIONS)->sequence, 0);
+	assert_int_equal(uplink->sent_count, 1); /* said once */
+	hang_at = NULL;
+	settle(world);
+	assert_null(unwritable(world));
+	assert_false(says_unwritable(world->node));
+	assert_int_equal(last_sent(BOUND)->generation, 71);
+	assert_true(last_sent(CONDITIONS)->sequence > 0);
+	assert_null(strstr(last_sent(CONDITIONS)->told, CONDITION_RECORDS_UNWRITABLE));
+}
+
+/* Then it is another trouble, and no moment's. */
+static void test_a_write_that_hangs_and_fails(void **state)
+{
+	struct world *world = *state;
+
+	write_spec(world, "lineage-1", 70, false);
+	start_node(world, "lineage-1");
+	hang_at = "/var/lib/bcd/.tmp-";
+	uplink->spec = make_spec(world, "lineage-1", 71, true);
+	uplink->options.wake(uplink->options.arg);
+	kubelet_pass(world->loop, DURABLE_HANG_MS + 2000);
+	assert_non_null(unwritable(world));
+	hang_ends = EIO;
+	hang_at = NULL;
+	settle(world);
+	hang_ends = 0;
+	assert_non_null(unwritable(world));
+	assert_non_null(strstr(unwritable(world)->message, "spec.json': Input/output error"));
+	pass(world, RECORDS_CALM_MS + 3000);
+	assert_null(unwritable(world));
+	assert_int_equal(last_sent(BOUND)->generation, 71);
+}
+
+/* Before the first sync nothing may be told of records; but that it hangs, may. */
+static void test_a_start_that_hangs_is_told(void **state)
+{
+	struct world *world = *state;
+	struct error error;
+
+	write_spec(world, "lineage-1", 70, true);
+	hang_at = "/var/lib/bcd";
+	expect_ok(node_create(world->loop, &world->config, NULL, &world->node, &error), &error);
+	uplink->welcome = "lineage-1";
+	kubelet_pass(world->loop, DURABLE_HANG_MS - 3000);
+	assert_true(uplink->unready);
+	kubelet_pass(world->loop, 5000);
+	assert_false(uplink->unready);
+	assert_non_null(strstr(unwritable(world)->message, "/var/lib/bcd': it hangs"));
+	assert_int_equal(last_sent(CONDITIONS)->sequence, 0);
+	assert_null(last_sent(BOUND));
+	hang_at = NULL;
+	settle(world);
+	assert_null(unwritable(world));
+	assert_int_equal(last_sent(BOUND)->generation, 70);
+}
+
+static size_t count_entries(struct world *world)
+{
+	CLEANUP(buf) struct buf text = {0};
+	CLEANUP(releases) struct releases releases = {0};
+	struct error error;
+
+	expect_ok(durable_read(at(world, "var/lib/bcd/releasing.json"), RELEASES_MAX_FILE, &text,
+			       &error),
+		  &error);
+	expect_ok(releases_parse(buf_text(&text), text.length, &releases, &error), &error);
+	return releases.entries.count;
+}
+
+/* Its entry goes by the acknowledgement of its number alone: a report that isn't there may have found no room.
+ * proves: REL-47 */
+static void test_a_release_without_its_report_is_told_again(void **state)
+{
+	struct world *world = *state;
+	int64_t before;
+
+	write_spec(world, "lineage-1", 70, false);
+	write_releases(world, true, 0);
+	start_node(world, "lineage-1");
+	before = last_sent(RELEASED)->sequence;
+	assert_true(reports_drop(&world->node->reports, REPORT_RELEASED, ALC_A));
+	tell(world);
+	assert_true(last_sent(RELEASED)->sequence > before);
+	assert_int_equal(count_entries(world), 1);
+	uplink->acknowledged = before;
+	tell(world);
+	assert_int_equal(count_entries(world), 1);
+	uplink->acknowledged = last_sent(RELEASED)->sequence;
+	tell(world);
+	assert_int_equal(count_entries(world), 0);
+}
+
+/* While there is no room for its report it isn't over. */
+static void test_a_release_waits_for_room(void **state)
+{
+	struct world *world = *state;
+	struct reports *reports;
+
+	write_spec(world, "lineage-1", 70, false);
+	write_releases(world, true, 0);
+	start_node(world, "lineage-1");
+	reports = &world->node->reports;
+	assert_true(reports_drop(reports, REPORT_RELEASED, ALC_A));
+	for (int i = 0; i < REPORTS_MAX_RELEASED; i++) {
+		char subject[ID_SIZE];
+
+		snprintf(subject, sizeof subject, "alc_%d", i);
+		reports_add(reports, REPORT_RELEASED, subject, 70);
+	}
+	world->node->sent = reports->sequence; /* as if */
+	tell(world);
+	assert_int_equal(count_entries(world), 1);
+	assert_false(reports_has(&world->node->reports, REPORT_RELEASED, ALC_A));
+	uplink->acknowledged = world->node->reports.sequence;
+	tell(world);
+	assert_true(reports_has(&world->node->reports, REPORT_RELEASED, ALC_A));
+	assert_int_equal(count_entries(world), 1);
+}
+
+/* proves: GW-25 */
+static void test_numbers_are_this_nodes_own(void **state)
+{
+	static const char first[] = "{\"version\": 1, \"sequence\": 1, \"reports\": []}";
+	struct world *world = *state;
+	int64_t before;
+
+	write_spec(world, "lineage-1", 70, true);
+	start_node(world, "lineage-1");
+	before = world->node->reports.sequence;
+	uplink->acknowledged = INT64_MAX; /* never given: it acknowledges nothing */
+	tell(world);
+	assert_int_equal(world->node->reports.sequence, before);
+	assert_true(reports_has(&world->node->reports, REPORT_BOUND, ALC_A));
+	/* The file is another one, or gone, and it is read anew: no number comes again. */
+	uplink->acknowledged = before;
+	tell(world);
+	for (int gone = 0; gone < 2; gone++) {
+		before = world->node->reports.sequence;
+		write_text(world, "var/lib/bcd/reports.json",
+			   &(struct buf){(uint8_t *)(uintptr_t)first, strlen(first), 0});
+		if (gone)
+			assert_int_equal(unlink(at(world, "var/lib/bcd/reports.json")), 0);
+		world->node->unread = true;
+		tell(world);
+		assert_true(last_sent(BOUND)->sequence > before);
+	}
 }
 
 /* Nothing is sent that isn't on disk: a number that was sent and then lost would be used again.
@@ -181,11 +367,27 @@ static void test_a_damaged_spec_is_kept(void **state)
 	assert_int_equal(last_sent(BOUND)->generation, 71);
 }
 
+/* Also of a test that has failed. */
+static int let_go(void **state)
+{
+	hang_at = NULL;
+	hang_ends = 0;
+	return teardown(state);
+}
+
+#define WITH_DISK(test) cmocka_unit_test_setup_teardown(test, setup, let_go)
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		WITH_WORLD(test_a_list_that_failed_is_read_again),
 		WITH_WORLD(test_one_file_that_fails_is_named_whatever_succeeds),
+		WITH_DISK(test_a_write_that_hangs_is_named),
+		WITH_DISK(test_a_write_that_hangs_and_fails),
+		WITH_DISK(test_a_start_that_hangs_is_told),
+		WITH_WORLD(test_a_release_without_its_report_is_told_again),
+		WITH_WORLD(test_a_release_waits_for_room),
+		WITH_WORLD(test_numbers_are_this_nodes_own),
 		WITH_WORLD(test_what_cannot_be_written_is_not_sent),
 		WITH_WORLD(test_a_spec_waits_for_a_disk_with_room),
 		WITH_WORLD(test_damaged_reports_are_kept_and_told_anew),

@@ -32,9 +32,10 @@ const char *uplink_phase_name(enum uplink_phase phase UNUSED)
 	return "open";
 }
 
-struct mono uplink_step(struct uplink *self UNUSED, const struct uplink_hello *hello UNUSED,
-			struct mono now, bool *ret_timed)
+struct mono uplink_step(struct uplink *self, const struct uplink_hello *hello, struct mono now,
+			bool *ret_timed)
 {
+	self->unready = hello->unready;
 	*ret_timed = false;
 	return now;
 }

@@ -20,6 +20,7 @@ struct uplink {
 	const char *pool;      /* that the welcome names, at site_x; NULL: none */
 	struct spec *spec;     /* until it is taken */
 	int64_t acknowledged;  /* on this stream */
+	bool unready;          /* no Hello could be said, at the last step */
 	const char *operation; /* its kind, until it is taken; NULL: none */
 	size_t sent_count;
 	struct sent {
