@@ -222,9 +222,11 @@ void write_releases(struct world *world, bool reported, size_t filling)
 	struct holds holds = {0};
 	struct atom atom = fixture_gpu(&world->inventory, 0);
 	CLEANUP(buf) struct buf text = {0}, filler = {0};
+	char boot[CLOCK_BOOT_ID_SIZE];
 
 	fixture_bind(&holds, &world->inventory, ALC_A, &atom, 1);
-	releases_add(&releases, &holds.items[0], (struct wall){1000}, (struct mono){1000}, "boot");
+	clock_boot_id(boot); /* one of another boot is written anew at once */
+	releases_add(&releases, &holds.items[0], (struct wall){1000}, (struct mono){1000}, boot);
 	releases.entries.items[0].reported = reported;
 	for (size_t i = 0; i < filling; i++)
 		buf_add_text(&filler, "x");
