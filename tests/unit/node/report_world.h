@@ -25,7 +25,7 @@ struct uplink {
 	size_t sent_count;
 	struct sent {
 		int64_t sequence, generation;
-		char told[512]; /* what it says: an operation's reason and message, conditions */
+		char told[2048]; /* what it says: an operation's reason and message, conditions */
 		Bettercompute__V1__Report__BodyCase kind;
 	} sent[MAX_SENT];
 };
