@@ -20,7 +20,8 @@
 #include <unistd.h>
 
 #define UID      "0b6ed7a0-52a5-4c3b-9e5c-3a8a6b2f0c11"
-#define GRACE_MS 20000 /* the pod's */
+#define STATIC   "5d3a1f6ce07b4c1c8e2a9d4b7f60e113" /* a static pod's, as a kubelet makes it */
+#define GRACE_MS 20000                              /* the pod's */
 
 #define SPEC "\"spec\":{\"nodeName\":\"n1\",\"terminationGracePeriodSeconds\":20}"
 #define POD(status)                                                                                \
@@ -30,7 +31,7 @@
 #define MIRROR                                                                                     \
 	"{\"metadata\":{\"uid\":\"m-1\",\"namespace\":\"ns\",\"name\":\"web-n1\",\"annotations\":" \
 	"{"                                                                                        \
-	"\"kubernetes.io/config.mirror\":\"" UID                                                   \
+	"\"kubernetes.io/config.mirror\":\"" STATIC                                                \
 	"\"},\"ownerReferences\":[{\"apiVersion\":\"v1\","                                         \
 	"\"kind\":\"Node\",\"name\":\"n1\",\"uid\":\"n-1\",\"controller\":true}]}," SPEC           \
 	",\"status\":" RUNS "}"
@@ -353,8 +354,17 @@ static void write_pending(void)
 	cluster_write(&cluster, "var/lib/bcd/releasing.json", buf_text(&text));
 }
 
+/* What is odd. */
+enum habit {
+	USUAL,
+	WANTED,   /* nothing is pending yet */
+	UNHEARD,  /* the kubelet lists nobody */
+	NAMELESS, /* and somebody with a device whom its checkpoint doesn't have */
+	OF_FILE,  /* who has the GPU is static */
+};
+
 /* ALC_A is pending, or wanted, and the checkpoint alone names who has its GPU. */
-static void prepare(void **state, const struct fake_api_options *api, bool wanted)
+static void prepare(void **state, const struct fake_api_options *api, enum habit habit)
 {
 	CLEANUP(inventory) struct inventory inventory = {0};
 	struct cluster_options options = {.api = *api};
@@ -364,23 +374,15 @@ static void prepare(void **state, const struct fake_api_options *api, bool wante
 	options.api.aside = "/api/v1/nodes/";
 	options.api.aside_answer = (struct fake_api_answer){.status = 200, .body = "{}"};
 	cluster_prepare(&cluster, state, &options);
-	write_spec(1, wanted);
-	if (!wanted)
+	write_spec(1, habit == WANTED);
+	if (habit != WANTED)
 		write_pending();
 	expect_ok(durable_make_folder(folder_path(state, "proc/self"), 0700, &error), &error);
 	cluster_write(&cluster, "proc/self/cgroup", "0::/bcd\n");
 	fixture_inventory(&inventory);
 	fixture_id(held, fixture_gpu(&inventory, 0), ALC_A);
-	kubelet_write_checkpoint(&cluster.kubelet, UID, held);
+	kubelet_write_checkpoint(&cluster.kubelet, habit == OF_FILE ? STATIC : UID, held);
 }
-
-/* What is odd. */
-enum habit {
-	USUAL,
-	WANTED,   /* nothing is pending yet */
-	UNHEARD,  /* the kubelet lists nobody */
-	NAMELESS, /* and somebody with a device whom its checkpoint doesn't have */
-};
 
 static void tell_of(void **state, const struct fake_api_options *api, enum habit habit,
 		    story_fn *story)
@@ -389,7 +391,7 @@ static void tell_of(void **state, const struct fake_api_options *api, enum habit
 	char held[HOLDS_ID_SIZE];
 	pid_t child;
 
-	prepare(state, api, habit == WANTED);
+	prepare(state, api, habit);
 	fixture_inventory(&inventory);
 	fixture_id(held, fixture_gpu(&inventory, 1), ALC_B);
 	cluster.kubelet.padding = habit != UNHEARD; /* it lists default/p */
@@ -434,7 +436,7 @@ static void test_static_and_removed(void **state)
 	static const struct fake_api_answer ANSWERS[] = {
 		{.status = 200, .body = LIST(OTHER "," MIRROR)}};
 
-	tell(state, ANSWERS, ARRAY_SIZE(ANSWERS), USUAL, static_and_removed);
+	tell(state, ANSWERS, ARRAY_SIZE(ANSWERS), OF_FILE, static_and_removed);
 }
 
 #define FAILED(state)                                                                              \
