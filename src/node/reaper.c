@@ -219,7 +219,7 @@ static void see_users(struct view *view, const struct node *node)
 }
 
 /* What could not be withdrawn yet is bound: whoever ends a pod for it makes room for the next one. */
-static void see_releases(struct view *view, const struct node *node, struct mono now)
+static void see_releases(struct view *view, const struct node *node)
 {
 	if (node->unread)
 		return; /* it may be wanted again */
@@ -228,9 +228,8 @@ static void see_releases(struct view *view, const struct node *node, struct mono
 		    !holds_find(&node->holds, entry->allocation))
 			*vec_push(&view->releases) = (struct reap_release){
 				.allocation = entry->allocation,
-				.asked = release_asked(entry, node->boot_id, now),
+				.asked = {entry->since_boot_ms},
 				.since = {entry->since * 1000},
-				.this_boot = str_equal(entry->boot_id, node->boot_id),
 			};
 }
 
@@ -283,7 +282,7 @@ void reaper_step(struct reaper *reaper, struct mono now)
 	podlist_age(reaper->pods, now);
 	see_holders(&seen, reaper);
 	see_users(&seen, node);
-	see_releases(&seen, node, now);
+	see_releases(&seen, node);
 	see_bound(&seen, node);
 	view = view_of(reaper, &seen);
 	reap_decide(reaper->reap, &view, now, &plan);

@@ -278,13 +278,13 @@ static const struct reap_holder *holder_of(const struct reap_view *view, const c
 	return NULL;
 }
 
-/* Has the wall clock kept step with the boot-time clock since the release was recorded? */
+/* Has the wall clock kept step with the boot-time clock since the release was recorded? Not over a reboot. */
 static bool clocks_agree(const struct reap_view *view, const struct reap_release *release,
 			 struct mono now)
 {
 	int64_t drift = (view->wall.ms - release->since.ms) - mono_until(release->asked, now);
 
-	return release->this_boot && drift > -REAP_SKEW_MS && drift < REAP_SKEW_MS;
+	return drift > -REAP_SKEW_MS && drift < REAP_SKEW_MS;
 }
 
 /* A deletion that is under way with no more grace than ours is as good as ours: bcd may have asked

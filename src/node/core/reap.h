@@ -69,9 +69,8 @@ struct reap_pod {
 /* A pending release that still counts: its allocation isn't wanted again. */
 struct reap_release {
 	const char *allocation;
-	struct mono asked; /* as release_asked() says */
-	struct wall since; /* the same moment by the wall clock when it was recorded */
-	bool this_boot;    /* `asked` and `since` are of this boot */
+	struct mono asked; /* since when its waiting counts, in this boot */
+	struct wall since; /* when it was recorded, by the wall clock */
 };
 
 struct reap_view {

@@ -143,6 +143,17 @@ static void counted_from_its_end(void)
 	CHECK(took < GRACE_MS + UNLISTED_MARGIN_MS + 7000);
 }
 
+/* It waits as long as any, also over a restart, and is told to be stuck as any. */
+static void stuck_since_a_reboot(void)
+{
+	kubelet_pass(cluster.loop, RELEASE_STUCK_MS / 2);
+	CHECK(!is_told("\"stuck\": true"));
+	node_destroy(TAKE(cluster.node));
+	start_node();
+	kubelet_pass(cluster.loop, RELEASE_STUCK_MS / 2 + 5000);
+	CHECK(is_told("\"stuck\": true"));
+}
+
 /* Its mirror is there for as long as the API server says so, and then it is over. */
 static void static_and_removed(void)
 {
@@ -337,7 +348,7 @@ static int tell_alone(void *arg)
 
 /* --- the test's --- */
 
-static void write_pending(void)
+static void write_pending(bool of_this_boot)
 {
 	CLEANUP(inventory) struct inventory inventory = {0};
 	CLEANUP(releases) struct releases releases = {0};
@@ -346,7 +357,11 @@ static void write_pending(void)
 
 	fixture_inventory(&inventory);
 	str_copy(entry->allocation, sizeof entry->allocation, ALC_A);
-	clock_boot_id(entry->boot_id);
+	if (of_this_boot)
+		clock_boot_id(entry->boot_id);
+	else
+		str_copy(entry->boot_id, sizeof entry->boot_id,
+			 "00000000-0000-4000-8000-000000000001");
 	entry->since = clock_wall().ms / 1000;
 	entry->since_boot_ms = clock_mono().ms;
 	vec_push(&entry->devices)->atom = fixture_gpu(&inventory, 0);
@@ -361,6 +376,7 @@ enum habit {
 	UNHEARD,  /* the kubelet lists nobody */
 	NAMELESS, /* and somebody with a device whom its checkpoint doesn't have */
 	OF_FILE,  /* who has the GPU is static */
+	REBOOTED, /* what is pending was recorded by an earlier boot */
 };
 
 /* ALC_A is pending, or wanted, and the checkpoint alone names who has its GPU. */
@@ -376,7 +392,7 @@ static void prepare(void **state, const struct fake_api_options *api, enum habit
 	cluster_prepare(&cluster, state, &options);
 	write_spec(1, habit == WANTED);
 	if (habit != WANTED)
-		write_pending();
+		write_pending(habit != REBOOTED);
 	expect_ok(durable_make_folder(folder_path(state, "proc/self"), 0700, &error), &error);
 	cluster_write(&cluster, "proc/self/cgroup", "0::/bcd\n");
 	fixture_inventory(&inventory);
@@ -428,6 +444,25 @@ static void test_counted_from_its_end(void **state)
 		{.status = 200, .body = LIST(OTHER)}};
 
 	tell(state, ANSWERS, ARRAY_SIZE(ANSWERS), USUAL, counted_from_its_end);
+}
+
+/* Whoever was given it since the machine was booted may have it. proves: REL-2 REL-14 HOSTED-24 */
+static void test_given_after_a_reboot(void **state)
+{
+	static const struct fake_api_answer ANSWERS[] = {
+		{.status = 200, .body = LIST(OTHER "," POD(RUNS))},
+		{.status = 200, .body = LIST(OTHER)}};
+
+	tell(state, ANSWERS, ARRAY_SIZE(ANSWERS), REBOOTED, counted_from_its_end);
+}
+
+/* proves: REL-19 REL-49 */
+static void test_stuck_since_a_reboot(void **state)
+{
+	static const struct fake_api_answer ANSWERS[] = {
+		{.status = 200, .body = LIST(OTHER "," POD(RUNS))}};
+
+	tell(state, ANSWERS, ARRAY_SIZE(ANSWERS), REBOOTED, stuck_since_a_reboot);
 }
 
 /* proves: REL-2 REL-14 HOSTED-24 */
@@ -589,6 +624,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		IN_FOLDER(test_deleted_by_force),      IN_FOLDER(test_counted_from_its_end),
+		IN_FOLDER(test_given_after_a_reboot),  IN_FOLDER(test_stuck_since_a_reboot),
 		IN_FOLDER(test_static_and_removed),    IN_FOLDER(test_ended_as_it_should),
 		IN_FOLDER(test_over_before_a_restart), IN_FOLDER(test_called_failed),
 		IN_FOLDER(test_asked_to_go),           IN_FOLDER(test_nobody_has_heard),

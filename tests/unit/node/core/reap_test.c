@@ -257,7 +257,8 @@ static int64_t forced_at(int64_t asked, int64_t grace_s, int64_t wall_jump, bool
 	struct scene scene;
 
 	scene_of(&scene);
-	scene.release.this_boot = this_boot;
+	if (!this_boot)
+		scene.release.since.ms -= 3600000;
 	scene.pod.deleting = true;
 	scene.pod.grace_s = grace_s;
 	scene.pod.deletion = (struct wall){WALL_START + asked + grace_s * 1000};
