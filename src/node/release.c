@@ -190,9 +190,6 @@ void release_remember(struct node *node, const char *allocation, const char *uid
 {
 	struct node_users *users = find_users(node, allocation);
 
-	/* a longer one is none that a cgroup is named by */
-	if (strlen(uid) >= PODPROCESS_UID_SIZE)
-		return;
 	if (!users) {
 		users = vec_push(&node->users);
 		str_copy(users->allocation, sizeof users->allocation, allocation);
@@ -232,6 +229,12 @@ void release_deinit(struct node *node)
 	vec_deinit(&node->words);
 }
 
+/* A manifest may give a UID of its own, of a form that isn't looked for in cgroups. */
+static bool names_cgroups(const char *uid)
+{
+	return strlen(uid) < PODPROCESS_UID_SIZE;
+}
+
 static void want_pods(const struct node *node, const struct release_entry *entry,
 		      struct podprocesses_pods *to)
 {
@@ -239,7 +242,8 @@ static void want_pods(const struct node *node, const struct release_entry *entry
 
 	release_pods(node, entry, &pods);
 	vec_each (&pods, const struct release_pod *pod)
-		str_copy(vec_push(to)->uid, PODPROCESS_UID_SIZE, pod->uid);
+		if (names_cgroups(pod->uid))
+			str_copy(vec_push(to)->uid, PODPROCESS_UID_SIZE, pod->uid);
 	vec_deinit(&pods);
 }
 
@@ -396,6 +400,8 @@ static enum release_answer answer_of_pods(const struct node *node,
 		const struct podprocesses_pod *pod =
 			podprocesses_find_pod(answer, pods.items[i].uid);
 
+		if (!names_cgroups(pods.items[i].uid))
+			continue;
 		if (!pod)
 			worst = RELEASE_ANSWER_UNSEEN; /* it was asked before this was known */
 		else if (pod->pid)

@@ -203,7 +203,7 @@ bool release_pods_add(struct release_pods *pods, const char *uid)
 		return false;
 	if (pods->count == RELEASE_MAX_PODS)
 		vec_remove(pods, 0);
-	str_copy(vec_push(pods)->uid, PODPROCESS_UID_SIZE, uid);
+	str_copy(vec_push(pods)->uid, GIVEN_UID_SIZE, uid);
 	return true;
 }
 
@@ -417,7 +417,7 @@ static bool parse_pods(json_t *object, const char *where, struct release_entry *
 	for (size_t i = 0; i < json_array_size(pods); i++) {
 		const char *uid;
 
-		if (!tree_item_string(pods, i, "pods", where, PODPROCESS_UID_SIZE - 1, &uid, error))
+		if (!tree_item_string(pods, i, "pods", where, GIVEN_UID_SIZE - 1, &uid, error))
 			return false;
 		release_pods_add(&entry->pods, uid);
 	}

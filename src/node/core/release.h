@@ -44,9 +44,9 @@ struct release_device {
 
 /* Pods that had a device, by UID; the last ones, if there were very many. */
 #define RELEASE_MAX_PODS  64
-#define RELEASE_POD_BYTES (PODPROCESS_UID_SIZE + 32) /* of one in the record, at most */
+#define RELEASE_POD_BYTES (GIVEN_UID_SIZE + 32) /* of one in the record, at most */
 struct release_pod {
-	char uid[PODPROCESS_UID_SIZE];
+	char uid[GIVEN_UID_SIZE];
 };
 struct release_pods VEC_BODY(struct release_pod);
 /* False: it is among them. In place of the one that came first when they are many. */

@@ -271,7 +271,7 @@ static void test_said_too_early(void **state UNUSED)
 
 static void add_numbered(struct release_pods *pods, int from, int count)
 {
-	char uid[PODPROCESS_UID_SIZE];
+	char uid[GIVEN_UID_SIZE];
 
 	for (int i = from; i < from + count; i++) {
 		snprintf(uid, sizeof uid, "00000000-0000-4000-8000-%012d", i);
