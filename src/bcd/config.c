@@ -9,6 +9,14 @@
 #define STATE_DEFAULT ".better-compute"
 #define MAX_CONTEXT   ((size_t)64 << 10)
 
+/* A machine's bcd may have NODE_NAME and [host] units = false, too; this, the kubelet gives to pods. */
+static bool is_in_pod(void)
+{
+	const char *server = getenv("KUBERNETES_SERVICE_HOST");
+
+	return server && *server;
+}
+
 static bool read_config(const char *path, struct config *ret_config, struct error *error)
 {
 	CLEANUP(buf) struct buf text = {0};
@@ -18,8 +26,10 @@ static bool read_config(const char *path, struct config *ret_config, struct erro
 		return error_wrap(error, "read the configuration");
 	if (!toml_parse(buf_text(&text), text.length, CONFIG_MAX_FILE, path, &tree, error))
 		return false;
-	return config_read(tree, getenv("NODE_NAME"), ret_config, error) ||
-	       error_wrap(error, "%s", path);
+	if (!config_read(tree, getenv("NODE_NAME"), ret_config, error))
+		return error_wrap(error, "%s", path);
+	ret_config->in_pod = is_in_pod();
+	return true;
 }
 
 static const char *state_folder(const struct options *options)

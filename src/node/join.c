@@ -214,7 +214,7 @@ static enum join_exit ask(struct join *join, const char *token, const char *cert
 
 static void say_next(const struct join *join, enum join_exit exit, const char *token_file)
 {
-	bool pod = config_hosted(join->config);
+	bool pod = join->config->in_pod;
 
 	/* Of pins more is to be said than which of them it was. */
 	if (*join->error->hint && exit != JOIN_PINS)
@@ -224,10 +224,7 @@ static void say_next(const struct join *join, enum join_exit exit, const char *t
 		break;
 	case JOIN_TOKEN_FILE:
 	case JOIN_TOKEN:
-		if (pod)
-			error_hint(join->error, JOINING_SECRET_HINT);
-		else
-			error_hint(join->error, JOIN_TOKEN_HINT, token_file ? token_file : "FILE");
+		joining_hint_token(join->config, token_file, join->error);
 		break;
 	case JOIN_PINS:
 		error_hint(join->error,
@@ -286,7 +283,7 @@ static enum join_exit renew(struct join *join, const struct identity *before,
 			   before->node_id);
 	else
 		error_wrap(join->error, "'%s' can't be renewed by its key", before->node_id);
-	error_hint(join->error, JOIN_TOKEN_HINT, token_file ? token_file : "FILE");
+	joining_hint_token(join->config, token_file, join->error);
 	return why ? why_exit : exit;
 }
 

@@ -164,6 +164,21 @@ bool joining_tls(const struct joining *joining, struct rpc_tls **ret_tls, struct
 
 /* --- the answer --- */
 
+void joining_hint_token(const struct config *config, const char *token_file, struct error *error)
+{
+	if (config->in_pod)
+		error_hint(error,
+			   "Apply a Secret with a live token: 'better-compute kubernetes "
+			   "manifest --options FILE --pool POOL --secret-out NEW' makes one, "
+			   "'kubectl apply -f NEW' brings it here; this container is started "
+			   "again until it has one");
+	else
+		error_hint(error,
+			   "Make a new token (better-compute join-tokens create --pool POOL), "
+			   "write it to a private file, and join again: bcd join --token-file '%s'",
+			   token_file ? token_file : "FILE");
+}
+
 enum join_exit joining_exit_of(const struct rpc_status *status)
 {
 	if (status->code == RPC_OK)

@@ -130,9 +130,8 @@ static bool check_expired(const struct job *job, const char *pem, const struct p
 	}
 	if (now.ms <= ret_node->info.not_after.ms + JOIN_RENEW_MS)
 		return true;
-	error_set(error, ERROR_UNAUTHENTICATED,
-		  "the certificate of '%s' expired more than 7 days ago", ret_node->node_id);
-	return error_hint(error, "Join again with a new token.");
+	return error_set(error, ERROR_UNAUTHENTICATED,
+			 "the certificate of '%s' expired more than 7 days ago", ret_node->node_id);
 }
 
 static bool join_by_certificate(struct job *job, struct control *control,

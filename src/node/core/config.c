@@ -20,7 +20,12 @@ bool config_check_node(const struct config *config, struct error *error)
 	error_set(error, ERROR_INVALID_CONFIG,
 		  "NODE_NAME isn't set, nor kubernetes.node_name: with [host] units = false bcd "
 		  "serves the kubelet of the Node of that name");
-	return error_hint(error, "In a pod: env NODE_NAME, valueFrom fieldRef spec.nodeName.");
+	return error_hint(error, "%s",
+			  config->in_pod
+				  ? "In the pod: env NODE_NAME, valueFrom fieldRef "
+				    "spec.nodeName."
+				  : "Say it in config.toml: [kubernetes] node_name = the name "
+				    "that 'kubectl get nodes' shows for this machine.");
 }
 
 /* A wrong value of a file is a wrong configuration. */

@@ -138,9 +138,14 @@ static void test_a_hosted_node_without_its_name(void **state)
 				  &error),
 		  &error);
 	assert_int_equal(unsetenv("NODE_NAME"), 0);
+	assert_int_equal(setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1", 1), 0);
 	run(&it, "--config '%s' node", folder_path(state, "nameless.toml"));
 	expect(&it, 2, "NODE_NAME isn't set");
 	expect(&it, 2, "fieldRef spec.nodeName");
+	assert_int_equal(unsetenv("KUBERNETES_SERVICE_HOST"), 0);
+	run(&it, "--config '%s' node", folder_path(state, "nameless.toml"));
+	expect(&it, 2, "NODE_NAME isn't set");
+	expect(&it, 2, "[kubernetes] node_name =");
 	run(&it, "--config '%s' status", folder_path(state, "nameless.toml"));
 	expect(&it, 3, "bcd.sock");
 }

@@ -107,7 +107,9 @@ static void test_each_failure_says_what_to_do(void **state)
 		const char *again = pod ? "this container" : "bcd join --token-file";
 		const char *later = pod ? "This container is started again" : "run this again";
 
-		world->config.host_units = !pod;
+		world->config.host_units =
+			false; /* as both a machine's config.toml and a pod's say */
+		world->config.in_pod = pod;
 		expect_next(world, JOIN_NETWORK, NULL, later); /* nobody is at 127.0.0.1:1 */
 		str_copy(world->token, sizeof world->token, "/nonexistent/token");
 		expect_next(world, JOIN_TOKEN_FILE, "/nonexistent/token", again);
