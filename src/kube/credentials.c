@@ -163,7 +163,9 @@ static bool load_files(struct credentials *credentials, struct kube_access *ret_
 		error_set(error, ERROR_NOT_FOUND, "no kubeconfig at '%s'%s",
 			  credentials->files.items[0].path,
 			  credentials->files.count > 1 ? " nor at the others named" : "");
-		return error_hint(error, "Name the file that the kubelet uses (its --kubeconfig).");
+		return error_hint(error,
+				  "Name the file that the kubelet uses (its --kubeconfig) as "
+				  "[kubernetes] kubeconfig in bcd's config.toml.");
 	}
 	return kube_config_resolve(config, credentials->context, ret_access, error) ||
 	       error_wrap(error, "kubeconfig %s%s", credentials->files.items[0].path,

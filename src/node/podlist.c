@@ -162,6 +162,8 @@ static bool connect_api(struct podlist *list)
 		error_set(&error, ERROR_INVALID_CONFIG, "kubernetes.kubeconfig is empty");
 	else
 		return true;
+	error_hint(&error,
+		   "Set it in config.toml: bcd deletes pods as the kubelet, by its kubeconfig.");
 	podlist_note_trouble(&list->trouble, &error);
 	return false;
 }

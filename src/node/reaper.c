@@ -6,6 +6,7 @@
 #include "node/core/reap.h"
 #include "node/podlist.h"
 #include "node/state.h"
+#include "sys/durable.h"
 #include "sys/log.h"
 
 #include <stdio.h>
@@ -317,6 +318,27 @@ static bool is_refused(const struct reaper *reaper, struct mono due)
 	return reaper_trouble(reaper) && mono_until(loop_now(reaper->node->loop), due) <= 0;
 }
 
+/* From the beginning nothing comes of it here, and nobody is to wait for it: what a person does. False: bcd has
+ * whom to ask. */
+static bool is_powerless(const struct reaper *reaper, struct buf *what_to_do)
+{
+	const struct config *config = reaper->node->config;
+	bool one_file = !strchr(config->kubeconfig, ':');
+
+	if (!*config->node_name)
+		buf_add_text(what_to_do, "bcd can't end it, kubernetes.node_name isn't set: delete "
+					 "the pod, or set it");
+	else if (!*config->kubeconfig)
+		buf_add_text(what_to_do, "bcd can't end it, kubernetes.kubeconfig is empty: delete "
+					 "the pod, or name the kubelet's kubeconfig there");
+	else if (one_file && durable_absent(config->kubeconfig))
+		buf_printf(what_to_do,
+			   "bcd can't end it, there is no kubeconfig at '%s': delete the pod, or "
+			   "give bcd the kubelet's ([kubernetes] kubeconfig)",
+			   config->kubeconfig);
+	return what_to_do->length > 0;
+}
+
 static const char *refused_name(enum reap_state state)
 {
 	return state == REAP_ASKED ? "asked to go, and can't be forced (KubernetesApiUnavailable)"
@@ -351,13 +373,16 @@ static void add_clinger(const struct reaper *reaper, const struct cling *cling, 
 	struct clinger *clinger = vec_push(clingers);
 	struct mono due = {0};
 	struct reap_times times;
-	CLEANUP(buf) struct buf plan = {0};
-	bool timed = reap_next(reaper->reap, cling->key, &due);
+	CLEANUP(buf) struct buf plan = {0}, what_to_do = {0};
+	bool powerless = state == REAP_HOLDING && is_powerless(reaper, &what_to_do);
+	bool timed = !powerless && reap_next(reaper->reap, cling->key, &due);
 	bool refused = timed && is_refused(reaper, due);
 	bool done = state != REAP_NOTHING && state != REAP_HOLDING;
-	const char *name = state == REAP_NOTHING ? "" : reap_state_name(state);
+	const char *name = powerless               ? buf_text(&what_to_do)
+			   : state == REAP_NOTHING ? ""
+						   : reap_state_name(state);
 
-	if (!refused && reap_times(reaper->reap, cling->key, &times))
+	if (!powerless && !refused && reap_times(reaper->reap, cling->key, &times))
 		clinging_plan(state, &times, since, &plan);
 	clinger->state = describe_state(reaper, cling, refused ? refused_name(state) : name, done);
 	clinger->plan = plan.length > 0 ? describe_state(reaper, cling, buf_text(&plan), done)

@@ -501,7 +501,22 @@ static const char *condition_of(const char *type)
 static bool nobody_can_be_asked(void *arg UNUSED)
 {
 	return strstr(condition_of("KubernetesReleasePending"),
-		      "can't be asked to go (KubernetesApiUnavailable)");
+		      "(main): bcd can't end it, there is no kubeconfig at '") &&
+	       strstr(condition_of("KubernetesReleasePending"), "': delete the pod, or give bcd");
+}
+
+static bool a_person_ends_it(void *arg)
+{
+	const char *said = condition_of("KubernetesReleasePending");
+
+	assert_null(strstr(said, "to be asked to go"));
+	return strstr(said, arg);
+}
+
+static bool api_says_what_to_do(void *arg UNUSED)
+{
+	return strstr(condition_of("KubernetesApiUnavailable"),
+		      ". Name the file that the kubelet uses");
 }
 
 static bool what_comes_is_told(void *arg UNUSED)
@@ -531,10 +546,31 @@ static void test_without_a_kubeconfig(void **state)
 	begin(state, ANSWERS, ARRAY_SIZE(ANSWERS), REAP_HOLD_MS + 5000);
 	assert_int_equal(remove(folder_path(state, "etc/kubernetes/kubelet.conf")), 0);
 	kubelet_pass_until(cluster.loop, nobody_can_be_asked, NULL, 3000, "it is told");
+	kubelet_pass_until(cluster.loop, api_says_what_to_do, NULL, 3000, "the condition, too");
 	kubelet_pass(cluster.loop, REAP_RETRY_MS);
 	assert_int_equal(fake_api_requests(cluster.api), 0);
 	finish();
 	fake_api_destroy(cluster.api);
+}
+
+/* It isn't due yet, and nobody is promised what can't be. proves: RES-21 */
+static void test_who_can_end_nobody_says_so_at_once(void **state)
+{
+	static char empty[] = "bcd can't end it, kubernetes.kubeconfig is empty: delete the pod",
+		    nameless[] = "bcd can't end it, kubernetes.node_name isn't set: delete the pod";
+
+	for (int nobody = 0; nobody < 2; nobody++) {
+		prepare(state, NULL, 0, 1000);
+		if (nobody)
+			cluster.config.node_name = "";
+		else
+			cluster.config.kubeconfig = "";
+		cluster_begin(&cluster, NULL);
+		kubelet_pass_until(cluster.loop, a_person_ends_it, nobody ? nameless : empty, 5000,
+				   "it is told");
+		finish();
+		fake_api_destroy(cluster.api);
+	}
 }
 
 static int make_certificates(void **state UNUSED)
@@ -586,6 +622,7 @@ int main(void)
 		IN_FOLDER(test_the_marker_waits_for_it_too),
 		IN_FOLDER(test_when_a_holder_goes_is_told),
 		IN_FOLDER(test_without_a_kubeconfig),
+		IN_FOLDER(test_who_can_end_nobody_says_so_at_once),
 		IN_FOLDER(test_a_stuck_release_names_a_silent_kubelet),
 	};
 
