@@ -1,5 +1,6 @@
 #include "bcd/verbs.h"
 
+#include "cli/context.h"
 #include "cli/table.h"
 #include "sys/durable.h"
 #include "text/toml.h"
@@ -54,7 +55,7 @@ static bool read_by_state(const char *state, struct config *ret_config, struct e
 	buf_printf(&path, "%s/context.json", state);
 	if (!durable_read(buf_text(&path), MAX_CONTEXT, &text, error)) {
 		if (error->code == ERROR_NOT_FOUND)
-			error_hint(error, "Start one there: better-compute up --state '%s'", state);
+			context_hint_state(state, error);
 		return false;
 	}
 	return tree_parse(text.data, text.length, MAX_CONTEXT, buf_text(&path), &tree, error) &&

@@ -32,11 +32,11 @@ static const struct option options_table[] = {
 	 .kind = OPTION_FLAG,
 	 .help = "exit 1 when a GPU is sick or gone, or a condition is there"},
 	{.name = "timeout",
-	 .kind = OPTION_NUMBER,
-	 .value = "SECONDS",
-	 .help = "for the answer (30)",
-	 .min = 1,
-	 .max = 3600},
+	 .kind = OPTION_PATIENCE,
+	 .value = "D",
+	 .help = "how long to wait for the answer, such as 10s (30s)",
+	 .min = 1000,
+	 .max = 3600 * 1000},
 	{.name = "output",
 	 .letter = 'o',
 	 .kind = OPTION_TEXT,
@@ -538,7 +538,7 @@ static bool ask_either(const struct options *options, const struct config *confi
 	CLEANUP(free) char *path = identity_path(config->run, STATUS_SOCKET);
 	CLEANUP(free) char *waiting = identity_path(config->run, LOCK_SOCKET);
 	struct mono until =
-		mono_after(clock_mono(), options_number(options, "timeout", TIMEOUT_S) * 1000);
+		mono_after(clock_mono(), options_number(options, "timeout", TIMEOUT_S * 1000));
 	struct error ignored;
 
 	return ask(path, until, ret_status, error) ||

@@ -8,6 +8,8 @@
 #define MIN_PREFIX  4 /* characters of an id proper that may stand for it */
 #define MATCH_SHOWN 4 /* ids listed for an ambiguous text */
 
+#define ALLOCATION "alc_" /* ids of the parts of reservations, which bcd knows alone */
+
 #define NODES_LOOKED_AT 100 /* for a remark about them */
 #define NODES_NOTED     3
 
@@ -143,6 +145,49 @@ bool noun_match(const struct noun *noun, const json_t *items, const char *text, 
 	return ok;
 }
 
+/* bcd, its conditions and events name a reservation's parts alone: the reservation that has one, among those
+ * that the key may see. NULL: none of these has it. */
+static const char *find_allocation(const json_t *reservations, const char *text)
+{
+	size_t index, part, length = prefix_length(text);
+	json_t *item, *allocation;
+
+	json_array_foreach(reservations, index, item)
+	{
+		json_array_foreach(json_object_get(item, "allocations"), part, allocation)
+		{
+			const char *id = view_text(allocation, "id");
+
+			if (id && strncmp(id, text, length) == 0)
+				return view_text(item, "id");
+		}
+	}
+	return NULL;
+}
+
+static bool resolve_allocation(struct cli *cli, const char *text, const char **ret_id,
+			       struct error *error)
+{
+	static const char *const QUERIES[] = {"live=true", NULL}; /* what is over may be much */
+	const struct noun *noun = noun_get(NOUN_RESERVATION);
+
+	for (size_t i = 0; i < ARRAY_SIZE(QUERIES); i++) {
+		CLEANUP(tree) json_t *items = NULL;
+		const char *id;
+
+		if (!api_list(cli->api, noun->path, QUERIES[i], &items, error))
+			return false;
+		id = find_allocation(items, text);
+		if (!id)
+			continue;
+		*ret_id = arena_strdup(&cli->arena, id);
+		return true;
+	}
+	error_set(error, ERROR_NOT_FOUND, "no %s has an allocation '%s'", noun->word, text);
+	hint_listing(noun, error);
+	return false;
+}
+
 bool noun_resolve(struct cli *cli, enum noun_kind kind, const char *text, const char **ret_id,
 		  struct error *error)
 {
@@ -154,6 +199,9 @@ bool noun_resolve(struct cli *cli, enum noun_kind kind, const char *text, const 
 		*ret_id = text;
 		return true;
 	}
+	if (kind == NOUN_RESERVATION && str_starts(text, ALLOCATION) &&
+	    prefix_length(text) >= strlen(ALLOCATION) + MIN_PREFIX)
+		return resolve_allocation(cli, text, ret_id, error);
 	if (!api_list(cli->api, noun->path, NULL, &items, error) ||
 	    !noun_match(noun, items, text, &id, error))
 		return false;

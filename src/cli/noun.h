@@ -43,7 +43,8 @@ struct noun {
 const struct noun *noun_get(enum noun_kind kind);
 
 /* The id of what `text` names. NOT_FOUND with the nearest name; CONFLICT-free: an ambiguous text is
- * INVALID_INPUT that lists what it could be. The id lives in the cli's arena. */
+ * INVALID_INPUT that lists what it could be. A reservation is also named by one of its allocations. The id lives
+ * in the cli's arena. */
 MUST_CHECK bool noun_resolve(struct cli *cli, enum noun_kind kind, const char *text,
 			     const char **ret_id, struct error *error);
 

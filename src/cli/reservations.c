@@ -311,6 +311,8 @@ const struct command RESERVATION_COMMANDS[] = {
 		RESERVATIONS,
 		VERB_SHOWS("ID"),
 		.summary = "show one reservation and its devices",
+		.more = "An allocation's id (alc_…), by which bcd, conditions and events name its "
+			"parts, names the reservation, too.",
 		.example = "better-compute reservations show rsv_01kb7\n"
 			   "better-compute reservations show rsv_01kb7 -o json\n",
 	},

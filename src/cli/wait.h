@@ -43,7 +43,7 @@ struct wait_for {
 #define WAIT_OPTIONS(goal)                                                                         \
 	{"wait", 'w', OPTION_FLAG, NULL, goal, 0, 0, NULL},                                        \
 	{                                                                                          \
-		"timeout", 0, OPTION_DURATION, "D",                                                \
+		"timeout", 0, OPTION_PATIENCE, "D",                                                \
 			"wait no longer than this (default: no limit)", 1000, WAIT_MAX_MS, NULL    \
 	}
 

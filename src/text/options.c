@@ -107,7 +107,7 @@ static bool check_choice(const struct option *option, const char *text, struct e
 static bool take_value(struct option_value *value, const char *text, struct error *error)
 {
 	const struct option *option = value->option;
-	char field[ERROR_FIELD_SIZE];
+	char field[ERROR_FIELD_SIZE], seconds[DURATION_TEXT_SIZE];
 
 	if (value->text && option->kind != OPTION_LIST)
 		return error_set(error, ERROR_INVALID_INPUT, "--%s is given twice", option->name);
@@ -120,6 +120,13 @@ static bool take_value(struct option_value *value, const char *text, struct erro
 		break;
 	case OPTION_NUMBER:
 		if (!read_number(option, text, &value->number, error))
+			return false;
+		break;
+	case OPTION_PATIENCE:
+		snprintf(field, sizeof field, "--%s", option->name);
+		snprintf(seconds, sizeof seconds, "%.*ss", (int)sizeof seconds - 2, text);
+		if (!duration_parse(text[strspn(text, "0123456789")] ? text : seconds, field,
+				    option->min, option->max, &value->number, error))
 			return false;
 		break;
 	case OPTION_DURATION:

@@ -107,6 +107,21 @@ static void test_reservations(void **state)
 		  OK(LIST(""))},
 		 {NULL},
 		 .out = "DevicesHeld  node_1 says: held by a/b. Should node_1 never"},
+		/* bcd and events know it by its parts. */
+		{"reservations show alc_" ULID "x -o json",
+		 {OK(LIST(ITEM(RSV, ",\"allocations\":[{\"id\":\"alc_" ULID "y\"}]"))),
+		  OK(LIST(ITEM(RSV, ",\"allocations\":[{\"id\":\"alc_" ULID "y\"},"
+				    "{\"id\":\"alc_" ULID "x\"}]"))),
+		  OK(ITEM(RSV, ""))},
+		 {"GET /v1/reservations?live=true",
+		  "GET /v1/reservations?limit=", "GET /v1/reservations/" RSV " "},
+		 .out = "\"" RSV "\""},
+		{"release alc_" ULID "z",
+		 {OK(LIST("")), OK(LIST(""))},
+		 {NULL},
+		 .err = "no reservation has an allocation 'alc_" ULID
+			"z'\n  All reservations: better-compute reservations",
+		 .status = 1},
 		{"reservations release " RSV " rsv_nobody",
 		 {OK(LIST(""))},
 		 {"GET /v1/reservations"},

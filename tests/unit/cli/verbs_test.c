@@ -102,12 +102,28 @@ static void test_nodes(void **state)
 		 .err = "or say --lost",
 		 .status = 3},
 		{"nodes retire " NODE " --lost", /* before anybody is asked */
-		 {OK(ITEM(NODE, "")), REFUSED(403, "FORBIDDEN", "role 'user' may not")},
+		 {OK(ITEM(NODE, "")), OK(LIST("")),
+		  REFUSED(403, "FORBIDDEN", "role 'user' may not")},
 		 {"POST /v1/nodes/" NODE "/retire?dryRun=true ", "{\"lost\":true}"},
 		 .err = "error: role 'user' may not",
 		 .status = 5},
+		{"nodes retire " NODE
+		 " --lost", /* what is booked for later isn't among its devices */
+		 {OK(ITEM(NODE, "")),
+		  OK(LIST(ITEM(
+			  RSV,
+			  ",\"allocations\":[{\"nodeId\":\"" NODE
+			  "\",\"state\":\"placed\"},{\"nodeId\":\"" NODE
+			  "\",\"state\":\"placed\"}]") "," ITEM("rsv_" ULID "z",
+								",\"allocations\":[{\"nodeId\":"
+								"\"node_" ULID
+								"z\",\"state\":\"placed\"}]"))),
+		  OK(ITEM(NODE, ""))},
+		 {"GET /v1/reservations?live=true"},
+		 .err = "1 reservation placed there for later is placed on other nodes, or waits",
+		 .status = 2},
 		{"nodes retire " NODE,
-		 {OK(ITEM(NODE, "")), OK(ITEM(NODE, ""))},
+		 {OK(ITEM(NODE, "")), OK(LIST("")), OK(ITEM(NODE, ""))},
 		 {"POST /v1/nodes/" NODE "/retire?dryRun=true "},
 		 .err = "add --yes",
 		 .status = 2},

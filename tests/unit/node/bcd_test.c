@@ -118,6 +118,11 @@ static void test_configuration_that_is_wrong(void **state)
 	expect(&it, 2, "Start one there: better-compute up --state '/nonexistent'");
 	run(&it, "sim show --state /nonexistent");
 	expect(&it, 2, "Start one there: better-compute up --state '/nonexistent'");
+	expect_ok(durable_make_folder(folder_path(state, "above/.better-compute"), 0700, &error),
+		  &error);
+	run(&it, "status --state '%s'", folder_path(state, "above"));
+	expect(&it, 2, "It is one level further down: --state '");
+	expect(&it, 2, "above/.better-compute'");
 	expect_ok(durable_replace(folder_path(state, "bad.toml"),
 				  "[kubernetes]\ngpu_api = 'both'\n", 30, 0600, &error),
 		  &error);
@@ -287,6 +292,8 @@ static void test_status_is_a_liveness_probe(void **state)
 	/* a loop that doesn't turn doesn't answer */
 	assert_int_equal(kill(child, SIGSTOP), 0);
 	run(&it, "status --config '%s' --timeout 1", config);
+	expect(&it, 3, "doesn't answer");
+	run(&it, "status --config '%s' --timeout 1s", config);
 	expect(&it, 3, "doesn't answer");
 	assert_int_equal(kill(child, SIGCONT), 0);
 	/* degraded shows only with --check: first a GPU that is sick, then a condition */
