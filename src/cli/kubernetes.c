@@ -328,7 +328,7 @@ static const char *folder_of(struct job *job)
 }
 
 /* What goes where; what it holds isn't known yet. */
-static void plan(struct job *job)
+static bool plan(struct job *job, struct error *error)
 {
 	job->files = (struct hosting_files){
 		.out = text_of(job, "out"),
@@ -339,9 +339,11 @@ static void plan(struct job *job)
 		.secret_out = job->mints ? text_of(job, "secret-out") : NULL,
 	};
 	if (!job->mints)
-		return;
-	job->token = hosting_token_of(job->cli);
+		return true;
+	if (!hosting_token_of(job->cli, &job->token, error))
+		return false;
 	job->files.placeholder = hosting_token_placeholder(&job->token, &job->cli->arena);
+	return true;
 }
 
 static bool manifest(struct cli *cli, struct error *error)
@@ -353,8 +355,8 @@ static bool manifest(struct cli *cli, struct error *error)
 				   options_given(cli->options, "secret-out") ||
 				   options_given(cli->options, "pool")};
 
-	plan(&job);
-	if (!check_alone(&job, error) || !ask(&job, error) || !render(&job, error))
+	if (!plan(&job, error) || !check_alone(&job, error) || !ask(&job, error) ||
+	    !render(&job, error))
 		return false;
 	job.files.options = job.options;
 	job.token.pool = view_text(job.pool, "id");
