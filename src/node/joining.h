@@ -24,7 +24,7 @@ enum join_exit {
 	JOIN_DONE = 0, /* joined now, or before */
 	JOIN_FAILED = 1,
 	JOIN_USAGE = 2,
-	JOIN_TOKEN_FILE = 3, /* not private, not a file, too large, unreadable */
+	JOIN_TOKEN_FILE = 3, /* not private, not a file, too large, unreadable, no token */
 	JOIN_TOKEN = 4,      /* refused by the control plane */
 	JOIN_PINS = 5,       /* somebody isn't who the operator said */
 	JOIN_NETWORK = 6,    /* try again */
