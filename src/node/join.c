@@ -57,7 +57,7 @@ static bool refuse_form(struct join *join, const char *path)
 		why = "a part of it is missing, or changed";
 	error_set(join->error, ERROR_INVALID_INPUT, "the join token: '%s' holds none: %s", path,
 		  why);
-	if (!config_hosted(join->config))
+	if (!join->config->in_pod)
 		error_hint(join->error, "Write it there alone, as it was shown: " TOKEN_PREFIX_JOIN
 					"_jt_…, 78 characters.");
 	return false;

@@ -80,10 +80,10 @@ static void test_token_files_that_are_refused(void **state)
 		const char *text = bad[i].text;
 
 		expect_ok(durable_replace(world->token, text, strlen(text), 0600, &error), &error);
-		world->config.host_units = true;
+		world->config.in_pod = false;
 		expect_next(world, JOIN_TOKEN_FILE, bad[i].why, "Write it there alone");
 		expect_next(world, JOIN_TOKEN_FILE, world->token, NULL);
-		world->config.host_units = false;
+		world->config.in_pod = true;
 		expect_next(world, JOIN_TOKEN_FILE, bad[i].why, "Apply a Secret");
 	}
 	str_copy(world->token, sizeof world->token, "/dev/null");
