@@ -6,6 +6,7 @@
 #include "cli/page.h"
 #include "cli/table.h"
 #include "cli/when.h"
+#include "node/core/conditions.h"
 #include "node/identity.h"
 #include "node/lock.h"
 #include "sys/clock.h"
@@ -356,6 +357,31 @@ static void show_trouble(const json_t *status, struct buf *out)
 	}
 }
 
+static bool has_condition(const json_t *status, const char *type)
+{
+	const json_t *condition, *conditions = json_object_get(status, "conditions");
+	size_t i;
+
+	json_array_foreach(conditions, i, condition)
+	{
+		if (str_equal(text_of(condition, "type"), type))
+			return true;
+	}
+	return false;
+}
+
+/* Why no kubelet is served, when that has a reason of its own. */
+static const char *why_nothing(const json_t *status)
+{
+	if (true_of(status, "servesKubelet"))
+		return "";
+	if (has_condition(status, CONDITION_NODE_UNKNOWN))
+		return ": the cluster has no Node of this name (condition " CONDITION_NODE_UNKNOWN
+		       ")";
+	return ", and nothing will be: config.toml needs [host] units = false and [kubernetes] "
+	       "node_name";
+}
+
 static void show_resources(const json_t *status, struct buf *out)
 {
 	const json_t *resource, *resources = json_object_get(status, "resources");
@@ -377,11 +403,7 @@ static void show_resources(const json_t *status, struct buf *out)
 		}
 	}
 	if (json_array_size(resources) == 0)
-		buf_printf(out, "kubelet   nothing offered%s\n",
-			   true_of(status, "servesKubelet") ? ""
-							    : ", and nothing will be: config.toml "
-							      "needs [host] units = false and "
-							      "[kubernetes] node_name");
+		buf_printf(out, "kubelet   nothing offered%s\n", why_nothing(status));
 }
 
 static bool is_same_holder(const json_t *a, const json_t *b)

@@ -5,6 +5,7 @@
 #include "text/tree.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -336,6 +337,54 @@ static int listen_deaf(void **state, const char *name)
 	assert_int_equal(listen(fd, 4), 0);
 	return fd;
 }
+/* A bcd that is served by this test says `text`; what `bcd status` makes of it. */
+static void show(void **state, const char *text, struct run *ret_run)
+{
+	struct error error;
+	int listener, asked;
+	pid_t child;
+
+	write_config(state);
+	expect_ok(durable_make_folder(folder_path(state, "run/bcd"), 0700, &error), &error);
+	listener = listen_deaf(state, "run/bcd/bcd.sock");
+	child = fork();
+	if (child == 0) {
+		struct pollfd poll_fd = {listener, POLLIN, 0};
+
+		(void)poll(&poll_fd, 1, TEST_PATIENCE_MS);
+		asked = accept(listener, NULL, NULL);
+		_exit(write(asked, text, strlen(text)) != (ssize_t)strlen(text));
+	}
+	run(ret_run, "status --config '%s'", folder_path(state, "config.toml"));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	close(listener);
+	assert_int_equal(unlink(folder_path(state, "run/bcd/bcd.sock")), 0);
+}
+
+/* Who is told to set what is set looks in the wrong place. proves: HOSTED-41 DOC-25 */
+static void test_why_nothing_is_offered(void **state)
+{
+	struct run it;
+
+	show(state,
+	     "{\"bcd\":\"1\",\"servesKubelet\":false,\"resources\":[],\"conditions\":[{\"type\":"
+	     "\"KubernetesNodeUnknown\",\"message\":\"the cluster has no Node 'n1'\"}]}",
+	     &it);
+	expect(&it, 0,
+	       "nothing offered: the cluster has no Node of this name (condition "
+	       "KubernetesNodeUnknown)\n");
+	expect(&it, 0, "the cluster has no Node 'n1'\n");
+	assert_null(strstr(it.text, "config.toml needs"));
+	show(state, "{\"bcd\":\"1\",\"servesKubelet\":false,\"resources\":[],\"conditions\":[]}",
+	     &it);
+	expect(&it, 0,
+	       "nothing offered, and nothing will be: config.toml needs [host] units = "
+	       "false and [kubernetes] node_name\n");
+	show(state, "{\"bcd\":\"1\",\"servesKubelet\":true,\"resources\":[],\"conditions\":[]}",
+	     &it);
+	expect(&it, 0, "nothing offered\n");
+}
 
 /* The time to wait is one, whoever is asked: nothing is left of it for the bcd that waits.
  * proves: DOC-26 */
@@ -411,6 +460,7 @@ int main(int argc, char **argv)
 		IN_FOLDER(test_a_hosted_node_without_its_name),
 		IN_FOLDER(test_sim),
 		IN_FOLDER(test_status_is_a_liveness_probe),
+		IN_FOLDER(test_why_nothing_is_offered),
 		IN_FOLDER(test_one_time_for_all_who_are_asked),
 		IN_FOLDER(test_a_node_that_has_not_joined),
 		IN_FOLDER(test_a_lock_that_is_no_file),
