@@ -34,7 +34,9 @@ static void mend_pair(void *arg UNUSED)
 
 static void test_a_torn_pair_is_tried_again(void **state)
 {
-	begin(state, &FINE, 1);
+	static const struct fake_api_answer MADE = {.status = 201, .echo = true};
+
+	begin(state, &MADE, 1);
 	write_kubeconfig("", "client-certificate: certificate.pem, client-key: key.pem");
 	write_file(folder_path(state, "certificate.pem"), world.second.certificate);
 	write_file(folder_path(state, "key.pem"), world.first.key);
@@ -322,8 +324,6 @@ static void test_only_the_named_authority_and_name(void **state)
 	certs_free(&other);
 }
 
-static void test_a_kubeconfig_must_be_named(void **state UNUSED)
-{
 static void ask_in_vain(void)
 {
 	world.told = 0;
@@ -411,6 +411,8 @@ static void test_an_authority_that_is_not_named(void **state)
 	fake_api_destroy(world.api);
 }
 
+static void test_a_kubeconfig_must_be_named(void **state UNUSED)
+{
 	const struct credentials_options options = {.kubeconfig = ":"};
 	struct loop *loop = loop_create();
 	struct credentials *credentials = credentials_create(loop, &options, NULL, NULL);
@@ -439,10 +441,10 @@ int main(void)
 		IN_FOLDER(test_a_program_that_hangs),
 		IN_FOLDER(test_a_kubeconfig_that_comes_and_changes),
 		IN_FOLDER(test_only_the_named_authority_and_name),
-		cmocka_unit_test(test_a_kubeconfig_must_be_named),
-	};
 		IN_FOLDER(test_what_is_damaged_is_named),
 		IN_FOLDER(test_an_authority_that_is_not_named),
+		cmocka_unit_test(test_a_kubeconfig_must_be_named),
+	};
 
 	return cmocka_run_group_tests(tests, make_world, drop_world);
 }

@@ -18,16 +18,21 @@
 #include <unistd.h>
 
 #define RUNNING                                                                                    \
-	"{\"metadata\":{\"uid\":\"uid-1\",\"namespace\":\"ns\",\"name\":\"web\"},\"spec\":{},"     \
+	"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"uid\":\"uid-1\",\"namespace\":"   \
+	"\"ns\",\"name\":\"web\"},\"spec\":{},"                                                    \
 	"\"status\":{\"phase\":\"Running\"}}"
 #define POD                                                                                        \
-	"{\"metadata\":{\"uid\":\"uid-1\",\"namespace\":\"ns\",\"name\":\"web\"},\"spec\":{},"     \
+	"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"uid\":\"uid-1\",\"namespace\":"   \
+	"\"ns\",\"name\":\"web\"},\"spec\":{},"                                                    \
 	"\"status\":{\"phase\":\"Succeeded\"}}"
-#define CHECKPOINT  "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
-#define LIST(items) "{\"kind\":\"PodList\",\"metadata\":{},\"items\":[" items "]}"
-#define CLAIM(uid)  "{\"metadata\":{\"uid\":\"" uid "\",\"namespace\":\"ns\",\"name\":\"gpus\"}}"
+#define CHECKPOINT "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
+#define LIST(items)                                                                                \
+	"{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[" items "]}"
+#define CLAIM(uid)                                                                                 \
+	"{\"kind\":\"ResourceClaim\",\"apiVersion\":\"resource.k8s.io/"                            \
+	"v1\",\"metadata\":{\"uid\":\"" uid "\",\"namespace\":\"ns\",\"name\":\"gpus\"}}"
 #define STATUS(reason, code)                                                                       \
-	"{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"" reason                         \
+	"{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":\"" reason   \
 	"\",\"message\":\"no\",\"code\":" code "}"
 
 static struct cluster cluster;
@@ -396,6 +401,61 @@ static void test_a_pod_that_only_the_checkpoint_names(void **state)
 	fake_api_destroy(cluster.api);
 }
 
+/* What answers in the API server's place says nothing of a pod: least of all that it is gone.
+ * proves: HOSTED-42 REL-2 REL-14 REL-46 */
+static void test_a_stranger_lists_nobody(void **state)
+{
+	static const struct fake_api_answer ANSWERS[] = {
+		{.status = 200, .body = "{\"status\":\"ok\"}"},
+		{.status = 200, .body = STATUS("InternalError", "500")},
+		{.status = 200,
+		 .body = "{\"kind\":\"ServiceList\",\"apiVersion\":\"v1\",\"metadata\":{},"
+			 "\"items\":[]}"},
+		{.status = 200,
+		 .body = "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{}}"},
+		{.status = 404, .body = "default backend - 404"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ANSWERS); i++) {
+		begin(state, &ANSWERS[i], 1, 0);
+		cluster.kubelet.held[0] = NULL;
+		kubelet_pass_until(cluster.loop, pending_says_so, NULL, 3000,
+				   "it is said who is in the way");
+		kubelet_pass(cluster.loop, RELEASE_KUBELET_SETTLE_MS + 2 * REAP_RETRY_MS);
+		assert_false(is_reported(NULL));
+		assert_true(condition_says("KubernetesApiUnavailable", "list"));
+		finish();
+		fake_api_destroy(cluster.api);
+	}
+}
+
+/* No page of anybody's means that the pod is gone: it is asked to go again, and what it has isn't free.
+ * proves: REL-51 */
+static void test_a_stranger_deletes_nobody(void **state)
+{
+	static const struct fake_api_answer ANSWERS[] = {
+		{.status = 404, .body = "default backend - 404"},
+		{.status = 409, .body = "{}"},
+		{.status = 200, .body = "{\"status\":\"ok\"}"},
+	};
+	static const struct fake_api_answer LISTS[] = {{.status = 200, .body = LIST(POD)}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ANSWERS); i++) {
+		prepare(state, LISTS, ARRAY_SIZE(LISTS), REAP_HOLD_MS);
+		fake_api_delete_with(cluster.api, ANSWERS[i]);
+		cluster_begin(&cluster, NULL);
+		cluster_wait(&cluster, 2);
+		kubelet_pass(cluster.loop, 500);
+		assert_true(condition_says("KubernetesApiUnavailable", "delete pod 'ns/web'"));
+		kubelet_pass(cluster.loop, 2 * REAP_RETRY_MS);
+		assert_false(is_reported(NULL));
+		const char *asked = finish(), *first = strstr(asked, "DELETE ");
+		assert_non_null(first);
+		assert_non_null(strstr(first + 1, "DELETE "));
+		fake_api_destroy(cluster.api);
+	}
+}
+
 /* The entry of a pod that is long over keeps nothing, where the API server answers. */
 static void test_an_old_entry_of_the_checkpoint(void **state)
 {
@@ -618,6 +678,8 @@ int main(void)
 		IN_FOLDER(test_a_pod_that_holds_by_a_claim),
 		IN_FOLDER(test_a_claim_that_was_made_anew),
 		IN_FOLDER(test_a_pod_that_only_the_checkpoint_names),
+		IN_FOLDER(test_a_stranger_lists_nobody),
+		IN_FOLDER(test_a_stranger_deletes_nobody),
 		IN_FOLDER(test_an_old_entry_of_the_checkpoint),
 		IN_FOLDER(test_the_marker_waits_for_it_too),
 		IN_FOLDER(test_when_a_holder_goes_is_told),

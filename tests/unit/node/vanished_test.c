@@ -25,8 +25,8 @@
 
 #define SPEC "\"spec\":{\"nodeName\":\"n1\",\"terminationGracePeriodSeconds\":20}"
 #define POD(status)                                                                                \
-	"{\"metadata\":{\"resourceVersion\":\"7\",\"uid\":\"" UID                                  \
-	"\",\"namespace\":\"ns\",\"name\":\"web\"}," SPEC ",\"status\":" status "}"
+	"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"7\",\"uid\":" \
+	"\"" UID "\",\"namespace\":\"ns\",\"name\":\"web\"}," SPEC ",\"status\":" status "}"
 #define RUNS "{\"phase\":\"Running\"}"
 #define MIRROR                                                                                     \
 	"{\"metadata\":{\"uid\":\"m-1\",\"namespace\":\"ns\",\"name\":\"web-n1\",\"annotations\":" \
@@ -39,7 +39,8 @@
 #define OTHER                                                                                      \
 	"{\"metadata\":{\"uid\":\"o-1\",\"namespace\":\"default\",\"name\":\"p\"}," SPEC           \
 	",\"status\":" RUNS "}"
-#define LIST(items) "{\"kind\":\"PodList\",\"metadata\":{},\"items\":[" items "]}"
+#define LIST(items)                                                                                \
+	"{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[" items "]}"
 
 static struct cluster cluster;
 
@@ -585,7 +586,11 @@ static void test_asked_to_go(void **state)
 	static const struct fake_api_answer ANSWERS[] = {
 		{.status = 200, .body = LIST(OTHER "," POD(RUNS))}};
 
-	tell(state, ANSWERS, ARRAY_SIZE(ANSWERS), USUAL, asked_to_go);
+	tell_of(state,
+		&(struct fake_api_options){.answers = ANSWERS,
+					   .count = ARRAY_SIZE(ANSWERS),
+					   .deletion = {.status = 200, .body = POD(RUNS)}},
+		USUAL, asked_to_go);
 }
 
 /* proves: REL-2 REL-14 HOSTED-24 */
