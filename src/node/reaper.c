@@ -163,7 +163,7 @@ static void see_claim(struct view *view, const struct reaper *reaper, const stru
 	const struct reap_pod *pods = podlist_pods(reaper->pods, &count);
 
 	view->unasked |= podlist_claim_unasked(reaper->pods, holder);
-	for (size_t i = 0; podlist_whole(reaper->pods) && i < count; i++) {
+	for (size_t i = 0; podlist_here(reaper->pods) && i < count; i++) {
 		if (!podlist_has_claim(reaper->pods, i, holder))
 			continue;
 		seen.uid = pods[i].uid;
@@ -262,7 +262,8 @@ static struct reap_view view_of(const struct reaper *reaper, const struct view *
 			       node->spec_error.code == ERROR_NONE && !node->unread,
 		.bound = view->bound.items,
 		.bound_count = view->bound.count,
-		.pods_known = podlist_whole(reaper->pods) && !view->unasked,
+		.pods_known = podlist_here(reaper->pods) && !view->unasked,
+		.pods_partial = !podlist_whole(reaper->pods),
 		.pods_asked = podlist_asked(reaper->pods),
 		.pods = pods,
 		.pods_count = count,

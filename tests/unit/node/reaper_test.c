@@ -189,6 +189,38 @@ static void test_pods_that_are_odd(void **state)
 	fake_api_destroy(cluster.api);
 }
 
+static bool is_reported(void *arg);
+static bool condition_says(const char *type, const char *words);
+
+static bool the_unread_is_named(void *arg UNUSED)
+{
+	return condition_says(
+		"KubernetesApiUnavailable",
+		"the API server's list of pods: 'ns/web' can't be read: metadata.uid");
+}
+
+/* Of a list with a pod that can't be read it isn't told who is gone: nothing is released by it, the holder isn't unknown
+ * for it, the pod is named, and the next list has its pause. proves: REL-2 REL-14 REL-21 */
+static void test_a_pod_that_cannot_be_read(void **state)
+{
+	static const struct fake_api_answer ANSWERS[] = {
+		{.status = 200,
+		 .body = LIST("{\"metadata\":{\"namespace\":\"ns\",\"name\":\"web\"}},"
+			      "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"\\u001b[2J\"}}")}};
+
+	begin(state, ANSWERS, 1, REAP_HOLD_MS + 5000);
+	cluster.kubelet.held[0] = NULL; /* the checkpoint alone names it */
+	kubelet_pass_until(cluster.loop, the_unread_is_named, NULL, 3000, "it is told");
+	kubelet_pass(cluster.loop, 4 * REAP_RETRY_MS);
+	assert_true(the_unread_is_named(NULL));
+	assert_true(condition_says("KubernetesReleasePending", "pod uid-1 (main)"));
+	assert_false(condition_says("KubernetesReleasePending", "unknown to the API server"));
+	assert_false(is_reported(NULL));
+	assert_in_range(fake_api_requests(cluster.api), 3, 6);
+	assert_null(strstr(finish(), "DELETE"));
+	fake_api_destroy(cluster.api);
+}
+
 /* A newcomer of the name is not asked for: it isn't the holder. proves: REL-51 */
 static void test_a_newcomer_is_spared(void **state)
 {
@@ -671,6 +703,7 @@ int main(void)
 		IN_FOLDER(test_an_overdue_holder_is_deleted),
 		IN_FOLDER(test_where_nothing_is_offered),
 		IN_FOLDER(test_pods_that_are_odd),
+		IN_FOLDER(test_a_pod_that_cannot_be_read),
 		IN_FOLDER(test_a_newcomer_is_spared),
 		IN_FOLDER(test_nobody_is_asked_for_before_its_time),
 		IN_FOLDER(test_nobody_is_ended_while_the_spec_is_unread),
