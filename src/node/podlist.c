@@ -168,6 +168,7 @@ static void on_pods(void *arg, json_t **items, const struct error *failure)
 	if (*items) {
 		list->items = TAKE(*items);
 		take_pods(list, now);
+		podwatch_hurry(list->node->podwatch);
 		podclaims_ask(list->podclaims, node_kube(list->node), &list->node->listing,
 			      list->items);
 	} else {

@@ -185,10 +185,26 @@ static bool is_wanted(const json_t *body, const struct kube_wanted *wanted)
 	abort();
 }
 
+/* The server has never been where the version says: it was put back. API servers before 1.19 say so in words only. */
+static bool is_ahead(const json_t *status)
+{
+	size_t i;
+	json_t *cause;
+
+	json_array_foreach(causes_of(status), i, cause)
+	{
+		if (str_equal(text_in(cause, "message"), "Too large resource version"))
+			return true;
+	}
+	return has_cause(status, "ResourceVersionTooLarge");
+}
+
 static enum kube_reason reason_of(int status, const json_t *body, const struct kube_wanted *wanted)
 {
 	if (is_success(status))
 		return body && is_wanted(body, wanted) ? KUBE_DONE : KUBE_STRANGE;
+	if (status == 504 && is_ahead(body))
+		return KUBE_EXPIRED;
 	switch (status) {
 	case 400:
 	case 405:

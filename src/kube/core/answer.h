@@ -36,7 +36,7 @@ enum kube_reason {
 	KUBE_NOT_FOUND,      /* 404 of an API server */
 	KUBE_ALREADY_EXISTS, /* 409 of a create */
 	KUBE_CONFLICT,       /* 409: another UID, another version, or fields of another manager */
-	KUBE_EXPIRED,        /* 410: a continue token or version that is too old */
+	KUBE_EXPIRED,        /* 410: the token or version is too old; 504: it is yet to come */
 	KUBE_DISRUPTION,     /* 429 of an eviction: a budget doesn't allow it; `causes` names it */
 	KUBE_BUSY,           /* 429: later */
 	KUBE_UNAVAILABLE,    /* 5xx */
