@@ -201,8 +201,20 @@ static enum cli_output read_output(const struct cli *cli)
 	return CLI_TABLE;
 }
 
+/* By itself it would be taken for a dry run that did what it was asked about. */
+static bool check_exit_code(const struct cli *cli, struct error *error)
+{
+	if (!(cli->command->flags & COMMAND_CHANGES) ||
+	    options_need(cli->options, "exit-code", "dry-run", error))
+		return true;
+	return error_hint(error, "Nothing was changed. Say --dry-run --exit-code to ask whether "
+				 "something would.");
+}
+
 static bool run(struct cli *cli, struct error *error)
 {
+	if (!check_exit_code(cli, error))
+		return false;
 	if (cli->command->check && !cli->command->check(cli, error))
 		return false;
 	if (cli->command->flags & COMMAND_API) {
