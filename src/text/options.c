@@ -54,6 +54,26 @@ static bool unknown(const struct options *options, const char *argument, size_t 
 		       : false;
 }
 
+/* What is written behind digits is mostly a unit, and the digits alone another amount: "500m" are
+ * half a CPU, "512Mi" half a GiB. */
+static bool no_unit(const struct option *option, struct error *error)
+{
+	static const struct {
+		const char *value, *what, *such_as; /* by what help calls the value */
+	} AMOUNTS[] = {
+		{"C", "whole CPUs", "4"},
+		{"GIB", "GiB", "64"},
+		{"SECONDS", "seconds", "30"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(AMOUNTS); i++) {
+		if (str_equal(option->value, AMOUNTS[i].value))
+			return error_hint(error, "It takes %s, such as --%s %s", AMOUNTS[i].what,
+					  option->name, AMOUNTS[i].such_as);
+	}
+	return error_hint(error, "It takes digits alone, without a unit.");
+}
+
 static bool read_number(const struct option *option, const char *text, int64_t *ret_number,
 			struct error *error)
 {
@@ -63,9 +83,7 @@ static bool read_number(const struct option *option, const char *text, int64_t *
 	if (digits == 0 || text[digits]) {
 		error_set(error, ERROR_INVALID_INPUT, "--%s: '%s' is not a whole number",
 			  option->name, text);
-		return digits && text[digits] ? error_hint(error, "Write digits alone: --%s %.*s",
-							   option->name, (int)digits, text)
-					      : false;
+		return digits && text[digits] ? no_unit(option, error) : false;
 	}
 	for (size_t i = 0; i < digits && digits <= MAX_DIGITS; i++)
 		number = number * 10 + (text[i] - '0');

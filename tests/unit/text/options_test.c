@@ -17,7 +17,14 @@ static const struct option SECOND[] = {
 	{0},
 };
 
-static const struct option *const TABLES[] = {FIRST, SECOND};
+static const struct option AMOUNTS[] = {
+	{"cpus", 0, OPTION_NUMBER, "C", "of the host", 1, 8, NULL},
+	{"memory", 0, OPTION_NUMBER, "GIB", "of the host", 1, 2048, NULL},
+	{"age", 0, OPTION_NUMBER, "SECONDS", "of it", 1, 60, NULL},
+	{0},
+};
+
+static const struct option *const TABLES[] = {FIRST, SECOND, AMOUNTS};
 
 #define PARSE(options, error, ...)                                                                 \
 	options_parse(TABLES, 2, (int)ARRAY_SIZE(((char *[]){__VA_ARGS__})),                       \
@@ -135,7 +142,13 @@ static void test_what_to_write_is_said(void **state)
 	} cases[] = {
 		{{"--for", "8"}, "Add the unit: --for 8h for hours; m is minutes, d days."},
 		{{"--for", "soon"}, ""},
-		{{"--gpus", "10Gi"}, "Write digits alone: --gpus 10"},
+		/* never the digits alone: with a unit they were another amount */
+		{{"--gpus", "10Gi"}, "It takes digits alone, without a unit."},
+		{{"--cpus", "500m"}, "It takes whole CPUs, such as --cpus 4"},
+		{{"--cpus", "0.5"}, "It takes whole CPUs, such as --cpus 4"},
+		{{"--memory", "512Mi"}, "It takes GiB, such as --memory 64"},
+		{{"--memory", "64Gi"}, "It takes GiB, such as --memory 64"},
+		{{"--age", "1m"}, "It takes seconds, such as --age 30"},
 		{{"--gpus", "many"}, ""},
 	};
 
@@ -143,7 +156,7 @@ static void test_what_to_write_is_said(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct options options = {0};
 		struct error error = {0};
-		if (options_parse(TABLES, 2, 2, cases[i].words, &options, &error))
+		if (options_parse(TABLES, 3, 2, cases[i].words, &options, &error))
 			fail_msg("'%s' was taken", cases[i].words[1]);
 		assert_string_equal(error.hint, cases[i].hint);
 	}
