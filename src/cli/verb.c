@@ -173,8 +173,12 @@ bool verb_patch(struct cli *cli, json_t *body, const char *hint, struct error *e
 		error_set(error, ERROR_INVALID_INPUT, "nothing to change");
 		return error_hint(error, "%s", hint);
 	}
-	return verb_id(cli, &id, error) &&
-	       send_and_print(cli, "PATCH", path_of(cli, id, NULL), body, error);
+	return verb_id(cli, &id, error) && verb_patch_id(cli, id, body, error);
+}
+
+bool verb_patch_id(struct cli *cli, const char *id, json_t *body, struct error *error)
+{
+	return send_and_print(cli, "PATCH", path_of(cli, id, NULL), body, error);
 }
 
 bool verb_send(struct cli *cli, const char *id, const char *action, json_t *body,

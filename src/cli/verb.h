@@ -69,6 +69,8 @@ MUST_CHECK bool verb_update(struct cli *cli, struct error *error); /* of the one
 MUST_CHECK bool verb_post(struct cli *cli, json_t *body, struct error *error);
 /* PATCH of the one of operand 0; INVALID_INPUT with `hint` when the body is empty. */
 MUST_CHECK bool verb_patch(struct cli *cli, json_t *body, const char *hint, struct error *error);
+/* PATCH of ID, and prints the answer. */
+MUST_CHECK bool verb_patch_id(struct cli *cli, const char *id, json_t *body, struct error *error);
 /* POST .../ID/action; `body` may be NULL. *ret_answer NULL: only tried. */
 MUST_CHECK bool verb_send(struct cli *cli, const char *id, const char *action, json_t *body,
 			  json_t **ret_answer, struct error *error);

@@ -1,7 +1,14 @@
 /* Commands about things: what is asked, what is said, how it ends. */
 #include "unit/cli/verbs.h"
 
+#include "cli/commands.h"
+
 #define TEN "üüüüüüüüüü"
+
+#define KUBERNETES                                                                                 \
+	"{\"apiServer\":\"https://k\",\"platformOperated\":true,\"labels\":{\"a\":\"1\",\"b\":"    \
+	"\"2\"},\"taints\":[\"x=1:NoSchedule\",\"x=9:NoExecute\"]}"
+#define POLICY "{\"kubernetes\":" KUBERNETES ",\"placement\":\"bin-pack\"}"
 
 static void test_tenants_sites_pools(void **state)
 {
@@ -35,6 +42,11 @@ static void test_tenants_sites_pools(void **state)
 		 {NULL},
 		 .out = "name: frankfurt → fra1",
 		 .status = 6},
+		{"sites update " SITE " --name fra1 --exit-code",
+		 {OK(ITEM(SITE, ""))},
+		 {NULL},
+		 .err = "--exit-code needs --dry-run",
+		 .status = 2},
 		{"sites update " SITE " --name fra1 --dry-run",
 		 {OK(ITEM(SITE, ",\"name\":\"frankfurt\"")),
 		  REFUSED(409, "CONFLICT", "there is one of that name")},
@@ -51,13 +63,65 @@ static void test_tenants_sites_pools(void **state)
 		 {"POST /v1/sites/" SITE "/archive "},
 		 .err = "error: pool 'h100' is active there",
 		 .status = 3},
+		/* A flag changes its own part, of the version that was read. */
 		{"pools update " POOL " --placement spread --name big --if-version 3",
-		 {OK(ITEM(POOL, ",\"name\":\"big\""))},
-		 {"PATCH /v1/pools/" POOL " ", "\"placement\":\"spread\"", "\"name\":\"big\"",
+		 {OK(ITEM(POOL, ",\"policy\":{},\"version\":7")),
+		  OK(ITEM(POOL, ",\"name\":\"big\""))},
+		 {"PATCH /v1/pools/" POOL " ", "{\"placement\":\"spread\"}", "\"name\":\"big\"",
 		  "\"ifVersion\":3"},
 		 .out = NULL},
+		{"pools update " POOL " --placement spread",
+		 {OK(ITEM(POOL, ",\"version\":7,\"policy\":" POLICY)), OK(ITEM(POOL, ""))},
+		 {"GET /v1/pools/" POOL " ", "PATCH /v1/pools/" POOL " ",
+		  "{\"policy\":{\"kubernetes\":" KUBERNETES
+		  ",\"placement\":\"spread\"},\"ifVersion\":7}"},
+		 .out = NULL},
+		{"pools update " POOL
+		 " --node-label b=3 --node-label c=4 --node-taint x=2:NoExecute "
+		 "--node-taint y=1:NoSchedule",
+		 {OK(ITEM(POOL, ",\"version\":7,\"policy\":" POLICY)), OK(ITEM(POOL, ""))},
+		 {"\"labels\":{\"a\":\"1\",\"b\":\"3\",\"c\":\"4\"}",
+		  "\"taints\":[\"x=1:NoSchedule\",\"x=2:NoExecute\",\"y=1:NoSchedule\"]",
+		  "\"apiServer\":\"https://k\"", "\"placement\":\"bin-pack\""},
+		 .out = NULL},
+		{"pools update " POOL " --unset placement --unset api-server --unset node-label",
+		 {OK(ITEM(POOL, ",\"version\":7,\"policy\":" POLICY)), OK(ITEM(POOL, ""))},
+		 {"{\"policy\":{\"kubernetes\":{\"platformOperated\":true,\"taints\":[\"x=1:"
+		  "NoSchedule\",\"x=9:NoExecute\"]}},\"ifVersion\":7}"},
+		 .out = NULL},
+		{"pools update " POOL " --unset kubernetes",
+		 {OK(ITEM(POOL, ",\"version\":7,\"policy\":" POLICY)), OK(ITEM(POOL, ""))},
+		 {"{\"policy\":{\"placement\":\"bin-pack\"},\"ifVersion\":7}"},
+		 .out = NULL},
+		{"pools update " POOL " --placement spread --dry-run",
+		 {OK(ITEM(POOL, ",\"version\":7,\"policy\":" POLICY))},
+		 {"PATCH /v1/pools/" POOL "?dryRun=true "},
+		 .out = POOL "\n  policy.placement: bin-pack → spread\n"},
+		{"pools update " POOL " --unset placement",
+		 {OK(ITEM(POOL, ",\"version\":7,\"policy\":" POLICY)),
+		  REFUSED(409, "CONFLICT", "it has version 8, not 7")},
+		 {NULL},
+		 .err = "Somebody changed it at the same time: say it again.",
+		 .status = 3},
+		{"pools update " POOL " --unset everything",
+		 {OK("{}")},
+		 {NULL},
+		 .err = "--unset: 'everything' is not one of kubernetes, platform-operated, ",
+		 .status = 2},
+		/* A file is the whole of it, and no version is asked for. */
+		{"pools update " POOL " --policy -",
+		 {OK(ITEM(POOL, ""))},
+		 {NULL},
+		 .err = "stdin",
+		 .status = 2},
+		{"pools update " POOL " --policy - --unset placement",
+		 {OK("{}")},
+		 {NULL},
+		 .err = "the policy is given twice, by --policy and by --unset",
+		 .status = 2},
 		{"pools update " POOL " --gpu-api dra",
-		 {OK(ITEM(POOL, ",\"notes\":[\"No node offers GPUs by DRA.\"]"))},
+		 {OK(ITEM(POOL, "")),
+		  OK(ITEM(POOL, ",\"notes\":[\"No node offers GPUs by DRA.\"]"))},
 		 {"PATCH /v1/pools/" POOL " ", "\"gpuApi\":\"dra\""},
 		 .out = "No node offers GPUs by DRA."},
 		{"pools update " POOL " --if-version 3",
@@ -66,6 +130,10 @@ static void test_tenants_sites_pools(void **state)
 		 .err = "nothing to change",
 		 .status = 2},
 		{"pools update " POOL " --kubernetes --dry-run",
+		 {OK(ITEM(POOL, ",\"policy\":{\"kubernetes\":{\"gpuApi\":\"dra\"}}"))},
+		 {NULL},
+		 .out = "nothing would change"},
+		{"pools update " POOL " --unset gpu-api --dry-run",
 		 {OK(ITEM(POOL, ",\"policy\":{\"kubernetes\":{\"gpuApi\":\"dra\"}}"))},
 		 {NULL},
 		 .out = "policy.kubernetes.gpuApi: dra → none"},
@@ -301,6 +369,34 @@ static void test_pki(void **state)
 	check_rows(state, rows, ARRAY_SIZE(rows));
 }
 
+/* Said alone it would do what somebody meant to ask about: no command that has it sends anything. */
+static void test_exit_code_is_of_a_dry_run(void **state)
+{
+	static struct outcome outcome;
+	size_t tried = 0;
+
+	for (size_t i = 0; CLI_COMMANDS[i]; i++) {
+		for (const struct command *row = CLI_COMMANDS[i]; row->noun; row++) {
+			CLEANUP(buf) struct buf line = {0};
+			const char *text;
+
+			if (!(row->flags & COMMAND_CHANGES))
+				continue;
+			command_name(&line, row);
+			for (int k = 0; k < row->min_operands; k++)
+				buf_add_text(&line, " x");
+			buf_add_text(&line, " --exit-code");
+			text = buf_text(&line);
+			run_line(state, text, "", NULL, 0, &outcome);
+			check_has(text, "stderr", outcome.err,
+				  "error: --exit-code needs --dry-run\n");
+			assert_int_equal(outcome.status, 2);
+			tried++;
+		}
+	}
+	assert_true(tried > 20);
+}
+
 /* Exit statuses as the help tells them. */
 static void test_exit_statuses(void **state)
 {
@@ -335,6 +431,19 @@ static void test_exit_statuses(void **state)
 	};
 
 	check_rows(state, rows, ARRAY_SIZE(rows));
+}
+
+/* The whole new policy: nothing of the old one is looked at. */
+static void test_a_policy_from_a_file(void **state)
+{
+	static struct outcome outcome;
+	const struct fake_answer answers[] = {OK(ITEM(POOL, ""))};
+	const char *line = "pools update " POOL " --policy -";
+
+	run_line(state, line, "{\"placement\":\"spread\"}", answers, 1, &outcome);
+	assert_int_equal(outcome.status, 0);
+	check_has(line, "what was asked", outcome.seen, "{\"policy\":{\"placement\":\"spread\"}}");
+	assert_null(strstr(outcome.seen, "GET "));
 }
 
 /* A file that is there is not touched, and a secret goes into a file of its owner alone. */
@@ -375,7 +484,9 @@ int main(void)
 		cmocka_unit_test(test_keys_and_secrets),
 		cmocka_unit_test(test_quotas_usage_audit),
 		cmocka_unit_test(test_pki),
+		cmocka_unit_test(test_exit_code_is_of_a_dry_run),
 		cmocka_unit_test(test_exit_statuses),
+		cmocka_unit_test(test_a_policy_from_a_file),
 		cmocka_unit_test(test_files_written),
 	};
 
