@@ -43,7 +43,9 @@ struct noun {
 const struct noun *noun_get(enum noun_kind kind);
 
 /* The id of what `text` names. NOT_FOUND with the nearest name; CONFLICT-free: an ambiguous text is
- * INVALID_INPUT that lists what it could be. A reservation is also named by one of its allocations. The id lives
+ * INVALID_INPUT that lists what it could be. Of what several tenants have by one name, that of the
+ * tenant beside it is meant: of --tenant where the command takes it, or of the context. A reservation is also named by
+ * one of its allocations. The id lives
  * in the cli's arena. */
 MUST_CHECK bool noun_resolve(struct cli *cli, enum noun_kind kind, const char *text,
 			     const char **ret_id, struct error *error);
@@ -59,7 +61,8 @@ MUST_CHECK bool noun_fetch(struct cli *cli, enum noun_kind kind, const char *tex
 /* Returns false; NOT_FOUND gets a hint at the listing. */
 bool noun_missing(enum noun_kind kind, struct error *error);
 
-/* Lists, as `-o` says. `query` may be NULL; `which` says of which there are none, such as "of this
+/* Lists, as `-o` says. `query` may be NULL, and then --tenant narrows here, where the command takes
+ * it; `which` says of which there are none, such as "of this
  * kind"; NULL: by itself. */
 MUST_CHECK bool noun_list(struct cli *cli, enum noun_kind kind, const char *query,
 			  const char *which, struct error *error);

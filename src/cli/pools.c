@@ -360,6 +360,7 @@ static const struct option UPDATE_OPTIONS[] = {
 	 "repeatable",
 	 0, 0, UNSET_PARTS},
 	POLICY_OPTIONS,
+	VERB_OWNER,
 	{0},
 };
 
@@ -382,6 +383,7 @@ const struct command POOL_COMMANDS[] = {
 		.verb = "list",
 		.summary = "list the pools",
 		.flags = COMMAND_DEFAULT | COMMAND_DAILY | COMMAND_API | COMMAND_OUTPUT,
+		.options = VERB_OWNERS_OPTIONS,
 		.example = "better-compute pools -o wide\n",
 		.run = verb_list,
 	},
@@ -402,6 +404,7 @@ const struct command POOL_COMMANDS[] = {
 		POOLS,
 		VERB_SHOWS("POOL"),
 		.summary = "show one pool",
+		.options = VERB_OWNER_OPTIONS,
 		.example = "better-compute pools show h200 -o json\n",
 	},
 	{
@@ -423,6 +426,7 @@ const struct command POOL_COMMANDS[] = {
 		POOLS,
 		VERB_ASKS("archive", "POOL"),
 		.summary = "take no new reservations in a pool",
+		.options = VERB_OWNER_OPTIONS,
 		.example = "better-compute pools archive h200 --yes\n",
 		.run = archive,
 	},

@@ -2,6 +2,12 @@
 #include "cli/output.h"
 #include "cli/view.h"
 
+const struct option VERB_OWNER_OPTIONS[] = {VERB_OWNER, {0}};
+const struct option VERB_OWNERS_OPTIONS[] = {
+	{"tenant", 0, OPTION_TEXT, "TENANT", "only what this tenant has", 0, 0, NULL},
+	{0},
+};
+
 static const struct noun *noun_of(const struct cli *cli)
 {
 	return noun_get(cli->command->names);
@@ -140,9 +146,12 @@ static const char *what_to_change(struct cli *cli)
 {
 	CLEANUP(buf) struct buf text = {0};
 
-	for (const struct option *row = cli->command->options; row->name; row++)
+	for (const struct option *row = cli->command->options; row->name; row++) {
+		if (str_equal(row->name, "tenant"))
+			continue; /* it only says which is meant */
 		buf_printf(&text, "%s--%s %s", text.length ? " or " : "Say ", row->name,
 			   row->value ? row->value : "");
+	}
 	buf_add_char(&text, '.');
 	return arena_strdup(&cli->arena, buf_text(&text));
 }

@@ -23,6 +23,13 @@
 	.verb = (word), VERB_ONE(what),                                                            \
 	.flags = COMMAND_CHANGES | COMMAND_ASKS | COMMAND_API | COMMAND_OUTPUT
 
+/* For commands about what tenants have: several may have one of that name. */
+#define VERB_OWNER                                                                                 \
+	{"tenant", 0, OPTION_TEXT, "TENANT", "whose it is, where several have one of that name",   \
+	 0,        0, NULL}
+extern const struct option VERB_OWNER_OPTIONS[];
+extern const struct option VERB_OWNERS_OPTIONS[]; /* of a list */
+
 /* The id that operand 0 names. */
 MUST_CHECK bool verb_id(struct cli *cli, const char **ret_id, struct error *error);
 

@@ -127,6 +127,17 @@ static void test_reservations(void **state)
 		 {"GET /v1/reservations"},
 		 .err = "nothing was done: reservation 'rsv_nobody' not found",
 		 .status = 1},
+		{"release rsv_01",
+		 {OK(LIST(ITEM(RSV, "")))},
+		 {NULL},
+		 .err = "error: reservation 'rsv_01' is too short to name one\n  Give 4 characters "
+			"or more after 'rsv_'. All reservations: better-compute reservations\n",
+		 .status = 2},
+		{"release rsv_02", /* more of it would name nothing either */
+		 {OK(LIST(ITEM(RSV, "")))},
+		 {NULL},
+		 .err = "reservation 'rsv_02' not found",
+		 .status = 1},
 		{"reservations release " RSV " -v",
 		 {REFUSED(404, "NOT_FOUND", "no such reservation")},
 		 {"POST /v1/reservations/" RSV "/release "},

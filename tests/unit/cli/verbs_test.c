@@ -142,6 +142,108 @@ static void test_tenants_sites_pools(void **state)
 	check_rows(state, rows, ARRAY_SIZE(rows));
 }
 
+#define OF(tenant, name) ",\"tenantId\":\"" tenant "\",\"name\":\"" name "\""
+#define TWO_POOLS        OK(LIST(ITEM(POOL, OF(TENANT, "h100")) "," ITEM(POOL2, OF(TENANT2, "h100"))))
+#define TWO_SITES        OK(LIST(ITEM(SITE, OF(TENANT, "dc1")) "," ITEM(SITE "2", OF(TENANT2, "dc1"))))
+#define TWO_TENANTS                                                                                \
+	OK(LIST(ITEM(TENANT, ",\"name\":\"acme\"") "," ITEM(TENANT2, ",\"name\":\"umbrella\"")))
+
+/* A name that two tenants use: the tenant beside it tells which. */
+static void test_names_of_two_tenants(void **state)
+{
+	static const struct row rows[] = {
+		{"pools show h100 --tenant umbrella",
+		 {TWO_POOLS, TWO_TENANTS, OK(ITEM(POOL2, OF(TENANT2, "h100")))},
+		 {"GET /v1/pools/" POOL2 " "},
+		 .out = "h100"},
+		{"pools show h100",
+		 {TWO_POOLS, TWO_TENANTS},
+		 {NULL},
+		 .err = "error: pool 'h100' could be 2: " POOL " of acme, " POOL2 " of umbrella\n"
+			"  Use the id, or --tenant TENANT.\n",
+		 .status = 2},
+		{"pools show h100 --tenant " TENANT "x",
+		 {TWO_POOLS, TWO_TENANTS},
+		 {NULL},
+		 .err = "not found",
+		 .status = 1},
+		/* Where the tenant has none of that name, its own doesn't exist to be meant. */
+		{"pools show h100 --tenant ten_" ULID "z",
+		 {TWO_POOLS, TWO_TENANTS},
+		 {NULL},
+		 .err = POOL2 " of umbrella\n  Use the id.\n",
+		 .status = 2},
+		{"pools archive h100 --tenant acme --yes",
+		 {TWO_POOLS, TWO_TENANTS, OK(ITEM(POOL, OF(TENANT, "h100"))), OK(LIST(""))},
+		 {"POST /v1/pools/" POOL "/archive "},
+		 .out = NULL},
+		{"pools update h100 --name a100 --tenant umbrella",
+		 {TWO_POOLS, TWO_TENANTS, OK(ITEM(POOL2, ""))},
+		 {"PATCH /v1/pools/" POOL2 " ", "{\"name\":\"a100\"}"},
+		 .out = NULL},
+		{"pools create new --tenant " TENANT2 " --site dc1 --gpu-model H100",
+		 {TWO_SITES, OK(ITEM(POOL2, ""))},
+		 {"POST /v1/pools ", "\"tenantId\":\"" TENANT2 "\",\"siteId\":\"" SITE "2\""},
+		 .out = NULL},
+		{"reserve --tenant " TENANT2 " --pool h100 --gpus 1 --for 1h --kubernetes -o name",
+		 {TWO_POOLS, OK(ITEM(RSV, ",\"state\":\"placed\""))},
+		 {"POST /v1/reservations ", "\"poolId\":\"" POOL2 "\""},
+		 .out = RSV "\n"},
+		{"reservations --tenant " TENANT " --pool h100",
+		 {TWO_POOLS, OK(LIST(""))},
+		 {"&poolId=" POOL "&tenantId=" TENANT "&"},
+		 .out = NULL},
+		{"capacity --tenant " TENANT2 " --pool h100",
+		 {TWO_POOLS, OK(LIST(""))},
+		 {"GET /v1/capacity?poolId=" POOL2 " "},
+		 .out = NULL},
+		{"quotas create --tenant " TENANT2 " --pool h100 --max-devices 3",
+		 {TWO_POOLS, OK(ITEM(QUOTA, ""))},
+		 {"POST /v1/quotas ", "\"poolId\":\"" POOL2 "\""},
+		 .out = NULL},
+		{"usage --pool h100",
+		 {TWO_POOLS, TWO_TENANTS},
+		 {NULL},
+		 .err = "Use the id, or --tenant TENANT.",
+		 .status = 2},
+		{"keys revoke ci --tenant " TENANT2 " --yes",
+		 {OK(LIST(ITEM(KEY, OF(TENANT, "ci")) "," ITEM(KEY "2", OF(TENANT2, "ci")))),
+		  OK(ITEM(KEY "2", ""))},
+		 {"POST /v1/keys/" KEY "2/revoke "},
+		 .out = NULL},
+		/* Two of one tenant, as a key that was revoked and one of the same name. */
+		{"keys show ci",
+		 {OK(LIST(ITEM(KEY, OF(TENANT, "ci")) "," ITEM(KEY "2", OF(TENANT, "ci"))))},
+		 {NULL},
+		 .err = "could be 2: " KEY ", " KEY "2\n  Use the id.\n",
+		 .status = 2},
+		{"pools --tenant umbrella -o name",
+		 {TWO_POOLS, TWO_TENANTS},
+		 {"GET /v1/pools?"},
+		 .out = POOL2 "\n"},
+		{"secrets --tenant ten_" ULID "z",
+		 {OK(LIST(ITEM(SECRET, OF(TENANT, "s"))))},
+		 {NULL},
+		 .err = "no secrets of this kind"},
+		{"sites update dc1 --tenant " TENANT2,
+		 {TWO_SITES},
+		 {NULL},
+		 .err = "  Say --name NAME.\n",
+		 .status = 2},
+	};
+	static struct outcome outcome;
+	const struct fake_answer answers[] = {TWO_POOLS, OK(ITEM(POOL2, ""))};
+
+	check_rows(state, rows, ARRAY_SIZE(rows));
+	/* The context's tenant is as one that is named. */
+	setenv("BETTER_COMPUTE_TENANT", TENANT2, 1);
+	run_line(state, "pools show h100", "", answers, 2, &outcome);
+	unsetenv("BETTER_COMPUTE_TENANT");
+	check_has("pools show h100", "what was asked", outcome.seen, "GET /v1/pools/" POOL2 " ");
+	run_line(state, "pools --tenant " TENANT " -o name", "", answers, 1, &outcome);
+	assert_string_equal(outcome.out, POOL "\n");
+}
+
 static void test_nodes(void **state)
 {
 	static const struct row rows[] = {
@@ -480,6 +582,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tenants_sites_pools),
+		cmocka_unit_test(test_names_of_two_tenants),
 		cmocka_unit_test(test_nodes),
 		cmocka_unit_test(test_keys_and_secrets),
 		cmocka_unit_test(test_quotas_usage_audit),
