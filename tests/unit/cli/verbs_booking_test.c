@@ -56,6 +56,33 @@ static void test_reservations(void **state)
 		 {BODY_8},
 		 .out = "does not fit now: 2 × 8 gpu, spot\n",
 		 .status = 3},
+		{"reserve --gpus 2 --for 8h --kubernetes --start 2099-11-30T00:00:00Z --dry-run "
+		 "--tenant " TENANT " --pool " POOL,
+		 {OK("{\"fits\":true,\"nodes\":[{\"id\":\"" NODE "\",\"devices\":[\"a\"]}]}"),
+		  OK(LIST(""))},
+		 {"POST /v1/capacity/preview ", "\"startAt\":\"2099-11-30T00:00:00.000Z\""},
+		 .out = "fits then: 2 gpu\n"},
+		{"reserve --gpus 2 --for 8h --kubernetes --start 2099-11-30T00:00:00Z --dry-run "
+		 "--tenant " TENANT " --pool " POOL,
+		 {OK("{\"fits\":true,\"nodes\":[]}"), OK(LIST(""))},
+		 {NULL},
+		 .out = "(2099-11-30 00:00 UTC)\n  ends      in "},
+		{"reserve --gpus 2 --for 8h --kubernetes --start 2099-11-30T00:00:00Z --dry-run "
+		 "--tenant " TENANT " --pool " POOL,
+		 {OK("{\"fits\":true,\"nodes\":[]}"), OK(LIST(""))},
+		 {NULL},
+		 .out = "(2099-11-30 08:00 UTC)\n"},
+		{"reserve --gpus 2 --for 8h --kubernetes --start 2099-11-30T00:00:00Z --dry-run "
+		 "--tenant " TENANT " --pool " POOL,
+		 {OK("{\"fits\":false,\"nodes\":[],\"reasons\":[]}"), OK(LIST(""))},
+		 {NULL},
+		 .out = "does not fit then: 2 gpu\n",
+		 .status = 3},
+		{"capacity --preview --gpus 2 --for 8h --kubernetes --tenant " TENANT
+		 " --pool " POOL,
+		 {OK("{\"fits\":true,\"nodes\":[]}"), OK(LIST(""))},
+		 {NULL},
+		 .out = "fits now: 2 gpu\n  ends      in "},
 		{"reservations extend " RSV " --by 2h",
 		 {OK(ITEM(RSV, "," ENDS)), OK(ITEM(RSV, ",\"state\":\"active\"," ENDS)),
 		  OK(LIST(""))},
