@@ -444,8 +444,16 @@ void noun_note_simulated(struct cli *cli, json_t *nodes)
 		output_note("so are those of %zu more nodes", count - NODES_NOTED);
 }
 
+static void drop_others(json_t *items, noun_keep *keep)
+{
+	for (size_t i = json_array_size(items); keep && i-- > 0;) {
+		if (!keep(json_array_get(items, i)))
+			json_array_remove(items, i);
+	}
+}
+
 bool noun_list(struct cli *cli, enum noun_kind kind, const char *query, const char *which,
-	       struct error *error)
+	       noun_keep *keep, struct error *error)
 {
 	const struct noun *noun = noun_get(kind);
 	CLEANUP(tree) json_t *items = NULL;
@@ -466,6 +474,7 @@ bool noun_list(struct cli *cli, enum noun_kind kind, const char *query, const ch
 		json_decref(items);
 		items = own;
 	}
+	drop_others(items, keep);
 	if (output_raw_list(cli, items))
 		return true;
 	if (json_array_size(items) == 0) {

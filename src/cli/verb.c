@@ -73,7 +73,7 @@ bool verb_list(struct cli *cli, struct error *error)
 
 	return verb_query(cli, &query, error) &&
 	       noun_list(cli, cli->command->names, query.length ? buf_text(&query) : NULL, NULL,
-			 error);
+			 NULL, error);
 }
 
 bool verb_show(struct cli *cli, struct error *error)

@@ -116,6 +116,23 @@ static void test_reservations(void **state)
 		 {"GET "
 		  "/v1/reservations?state=denied&from=2026-11-29T00%3A00%3A00.000Z&to=2026-11-30T"},
 		 .err = "no reservations of this kind"},
+		/* As the table says it: to the API it is released, and devices are held. */
+		{"reservations --state-is releasing --pool " POOL " -o name",
+		 {OK(LIST(ITEM(RSV "1", ",\"state\":\"active\"") "," ITEM(
+			 RSV "2",
+			 ",\"state\":\"released\",\"conditions\":[{\"type\":"
+			 "\"DevicesHeld\"}]") "," ITEM(RSV "3", ",\"state\":\"placed\"")))},
+		 {"GET /v1/reservations?live=true&state=released&poolId=" POOL "&limit="},
+		 .out = RSV "2\n"},
+		{"reservations --state-is releasing",
+		 {OK(LIST(ITEM(RSV, ",\"state\":\"active\"")))},
+		 {NULL},
+		 .err = "no reservations of this kind"},
+		{"reservations --state-is over",
+		 {OK("{}")},
+		 {NULL},
+		 .err = "'over' is not one of pending, placed, active, releasing, released, ",
+		 .status = 2},
 		{"reservations pod-requests " RSV " --devices 2 --class gpu",
 		 {OK(ITEM(RSV, ",\"devices\":2,\"pods\":4,\"resources\":{" REQUESTS "}"))},
 		 {"GET /v1/reservations/" RSV "/pod-requests?devices=2&class=gpu "},
