@@ -220,6 +220,7 @@ static bool retire(struct cli *cli, struct error *error)
 
 static const struct option LIST_OPTIONS[] = {
 	{"pool", 0, OPTION_TEXT, "POOL", "only those of this pool", 0, 0, NULL},
+	VERB_OWNERS,
 	{0},
 };
 

@@ -467,7 +467,8 @@ bool noun_list(struct cli *cli, enum noun_kind kind, const char *query, const ch
 	if (!api_list(cli->api, noun->path, query, &items, error))
 		return false;
 	/* The API narrows some lists itself: those have it in the query. */
-	if (!query && takes_tenant(cli) && options_given(cli->options, "tenant")) {
+	if (!(query && strstr(query, "tenantId=")) && takes_tenant(cli) &&
+	    options_given(cli->options, "tenant")) {
 		if (!tenant_beside(cli, &tenant, error))
 			return false;
 		json_t *own = items_of(items, tenant);

@@ -61,11 +61,11 @@ MUST_CHECK bool noun_fetch(struct cli *cli, enum noun_kind kind, const char *tex
 /* Returns false; NOT_FOUND gets a hint at the listing. */
 bool noun_missing(enum noun_kind kind, struct error *error);
 
-/* Lists, as `-o` says: those of the answer that `keep` keeps, which may be NULL. `query` may be NULL,
- * and then --tenant narrows here, where the command takes
- * it; `which` says of which there are none, such as "of this
- * kind"; NULL: by itself. */
 typedef bool noun_keep(const json_t *item);
+
+/* Lists, as `-o` says: those of the answer that `keep` keeps, which may be NULL. `query` may be NULL.
+ * Where it has no tenantId, and the command takes --tenant, that narrows here. `which` says of which
+ * there are none, such as "of this kind"; NULL: by itself. */
 MUST_CHECK bool noun_list(struct cli *cli, enum noun_kind kind, const char *query,
 			  const char *which, noun_keep *keep, struct error *error);
 /* Prints an object: its noun's page or all its fields, or as `-o` says. */

@@ -3,10 +3,7 @@
 #include "cli/view.h"
 
 const struct option VERB_OWNER_OPTIONS[] = {VERB_OWNER, {0}};
-const struct option VERB_OWNERS_OPTIONS[] = {
-	{"tenant", 0, OPTION_TEXT, "TENANT", "only what this tenant has", 0, 0, NULL},
-	{0},
-};
+const struct option VERB_OWNERS_OPTIONS[] = {VERB_OWNERS, {0}};
 
 static const struct noun *noun_of(const struct cli *cli)
 {

@@ -27,8 +27,10 @@
 #define VERB_OWNER                                                                                 \
 	{"tenant", 0, OPTION_TEXT, "TENANT", "whose it is, where several have one of that name",   \
 	 0,        0, NULL}
-extern const struct option VERB_OWNER_OPTIONS[];
-extern const struct option VERB_OWNERS_OPTIONS[]; /* of a list */
+#define VERB_OWNERS                                                                                \
+	{"tenant", 0, OPTION_TEXT, "TENANT", "only what this tenant has", 0, 0, NULL}              \
+	/* of a list */
+extern const struct option VERB_OWNER_OPTIONS[], VERB_OWNERS_OPTIONS[];
 
 /* The id that operand 0 names. */
 MUST_CHECK bool verb_id(struct cli *cli, const char **ret_id, struct error *error);
