@@ -331,6 +331,34 @@ static bool match_by_tenant(struct cli *cli, enum noun_kind kind, const json_t *
 	       (takes && !tenant ? error_hint(error, "Use the id, or --tenant TENANT.") : false);
 }
 
+/* `pools archive h100 --tenant acme` is about no pool of anybody else, though only they have one. Of
+ * what a command uses besides (--pool, --site) it decides only where the name doesn't. */
+static bool asked_of_tenant(const struct cli *cli, enum noun_kind kind)
+{
+	return kind != NOUN_TENANT && kind == cli->command->names && takes_tenant(cli) &&
+	       options_given(cli->options, "tenant");
+}
+
+static bool match_of_tenant(struct cli *cli, enum noun_kind kind, const json_t *items,
+			    const char *text, const char **ret_id, struct error *error)
+{
+	const struct noun *noun = noun_get(kind);
+	CLEANUP(tree) json_t *own = NULL;
+	const char *tenant;
+
+	if (!tenant_beside(cli, &tenant, error))
+		return false;
+	own = items_of(items, tenant);
+	if (noun_match(noun, own, text, ret_id, error))
+		return true;
+	if (error->code == ERROR_NOT_FOUND && json_array_size(own) == 0)
+		error_set(error, ERROR_NOT_FOUND, "tenant '%s' has no %s",
+			  options_text(cli->options, "tenant"), noun->plural);
+	if (error->code == ERROR_NOT_FOUND)
+		hint_listing(noun, error);
+	return false;
+}
+
 bool noun_resolve(struct cli *cli, enum noun_kind kind, const char *text, const char **ret_id,
 		  struct error *error)
 {
@@ -348,8 +376,12 @@ bool noun_resolve(struct cli *cli, enum noun_kind kind, const char *text, const 
 		return resolve_allocation(cli, text, ret_id, error);
 	if (!api_list(cli->api, noun->path, NULL, &items, error))
 		return false;
-	if (!match(noun, items, text, &id, &several, error) &&
-	    !(several == SEVERAL_OF_TENANTS && match_by_tenant(cli, kind, items, text, &id, error)))
+	if (asked_of_tenant(cli, kind)) {
+		if (!match_of_tenant(cli, kind, items, text, &id, error))
+			return false;
+	} else if (!match(noun, items, text, &id, &several, error) &&
+		   !(several == SEVERAL_OF_TENANTS &&
+		     match_by_tenant(cli, kind, items, text, &id, error)))
 		return false;
 	*ret_id = arena_strdup(&cli->arena, id);
 	return true;

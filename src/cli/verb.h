@@ -25,7 +25,7 @@
 
 /* For commands about what tenants have: several may have one of that name. */
 #define VERB_OWNER                                                                                 \
-	{"tenant", 0, OPTION_TEXT, "TENANT", "whose it is, where several have one of that name",   \
+	{"tenant", 0, OPTION_TEXT, "TENANT", "whose it is, where others have one of that name",    \
 	 0,        0, NULL}
 #define VERB_OWNERS                                                                                \
 	{"tenant", 0, OPTION_TEXT, "TENANT", "only what this tenant has", 0, 0, NULL}              \
