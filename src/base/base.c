@@ -55,3 +55,28 @@ bool str_copy(char *out, size_t out_size, const char *text)
 	out[length] = '\0';
 	return fits;
 }
+
+/* --- addresses --- */
+
+#define MAX_HOST 255
+
+bool str_is_address(const char *text, int64_t least_port)
+{
+	const char *colon = strrchr(text, ':');
+	size_t host = colon ? (size_t)(colon - text) : 0;
+	int64_t port = 0;
+
+	if (!colon || host == 0 || host > MAX_HOST || !colon[1] || strlen(colon + 1) > 5)
+		return false;
+	for (size_t i = 0; i < host; i++)
+		if ((unsigned char)text[i] <= ' ' || text[i] == '/' || text[i] == '@')
+			return false;
+	if (text[0] == '[' ? host < 3 || text[host - 1] != ']' : memchr(text, ':', host) != NULL)
+		return false;
+	for (const char *at = colon + 1; *at; at++) {
+		if (*at < '0' || *at > '9')
+			return false;
+		port = port * 10 + (*at - '0');
+	}
+	return port >= least_port && port <= 65535;
+}

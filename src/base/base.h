@@ -88,5 +88,8 @@ static inline bool str_starts(const char *text, const char *prefix)
 
 bool str_ends(const char *text, const char *suffix);
 
+/* "HOST:PORT" by its form, as sys/net takes it: an IPv6 address in brackets, nothing around it. */
+bool str_is_address(const char *text, int64_t least_port);
+
 /* Copies `text` into `out` and always terminates it; false when it had to be cut. */
 bool str_copy(char *out, size_t out_size, const char *text);

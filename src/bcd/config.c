@@ -1,5 +1,6 @@
 #include "bcd/verbs.h"
 
+#include "cli/context.h"
 #include "cli/table.h"
 #include "sys/durable.h"
 #include "text/toml.h"
@@ -8,6 +9,14 @@
 
 #define STATE_DEFAULT ".better-compute"
 #define MAX_CONTEXT   ((size_t)64 << 10)
+
+/* A machine's bcd may have NODE_NAME and [host] units = false, too; this, the kubelet gives to pods. */
+static bool is_in_pod(void)
+{
+	const char *server = getenv("KUBERNETES_SERVICE_HOST");
+
+	return server && *server;
+}
 
 static bool read_config(const char *path, struct config *ret_config, struct error *error)
 {
@@ -18,8 +27,10 @@ static bool read_config(const char *path, struct config *ret_config, struct erro
 		return error_wrap(error, "read the configuration");
 	if (!toml_parse(buf_text(&text), text.length, CONFIG_MAX_FILE, path, &tree, error))
 		return false;
-	return config_read(tree, getenv("NODE_NAME"), ret_config, error) ||
-	       error_wrap(error, "%s", path);
+	if (!config_read(tree, getenv("NODE_NAME"), ret_config, error))
+		return error_wrap(error, "%s", path);
+	ret_config->in_pod = is_in_pod();
+	return true;
 }
 
 static const char *state_folder(const struct options *options)
@@ -44,7 +55,7 @@ static bool read_by_state(const char *state, struct config *ret_config, struct e
 	buf_printf(&path, "%s/context.json", state);
 	if (!durable_read(buf_text(&path), MAX_CONTEXT, &text, error)) {
 		if (error->code == ERROR_NOT_FOUND)
-			error_hint(error, "Start one there: better-compute up --state '%s'", state);
+			context_hint_state(state, error);
 		return false;
 	}
 	return tree_parse(text.data, text.length, MAX_CONTEXT, buf_text(&path), &tree, error) &&

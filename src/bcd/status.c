@@ -6,6 +6,7 @@
 #include "cli/page.h"
 #include "cli/table.h"
 #include "cli/when.h"
+#include "node/core/conditions.h"
 #include "node/identity.h"
 #include "node/lock.h"
 #include "sys/clock.h"
@@ -32,11 +33,11 @@ static const struct option options_table[] = {
 	 .kind = OPTION_FLAG,
 	 .help = "exit 1 when a GPU is sick or gone, or a condition is there"},
 	{.name = "timeout",
-	 .kind = OPTION_NUMBER,
-	 .value = "SECONDS",
-	 .help = "for the answer (30)",
-	 .min = 1,
-	 .max = 3600},
+	 .kind = OPTION_PATIENCE,
+	 .value = "D",
+	 .help = "how long to wait for the answer, such as 10s (30s)",
+	 .min = 1000,
+	 .max = 3600 * 1000},
 	{.name = "output",
 	 .letter = 'o',
 	 .kind = OPTION_TEXT,
@@ -356,6 +357,31 @@ static void show_trouble(const json_t *status, struct buf *out)
 	}
 }
 
+static bool has_condition(const json_t *status, const char *type)
+{
+	const json_t *condition, *conditions = json_object_get(status, "conditions");
+	size_t i;
+
+	json_array_foreach(conditions, i, condition)
+	{
+		if (str_equal(text_of(condition, "type"), type))
+			return true;
+	}
+	return false;
+}
+
+/* Why no kubelet is served, when that has a reason of its own. */
+static const char *why_nothing(const json_t *status)
+{
+	if (true_of(status, "servesKubelet"))
+		return "";
+	if (has_condition(status, CONDITION_NODE_UNKNOWN))
+		return ": the cluster has no Node of this name (condition " CONDITION_NODE_UNKNOWN
+		       ")";
+	return ", and nothing will be: config.toml needs [host] units = false and [kubernetes] "
+	       "node_name";
+}
+
 static void show_resources(const json_t *status, struct buf *out)
 {
 	const json_t *resource, *resources = json_object_get(status, "resources");
@@ -377,11 +403,7 @@ static void show_resources(const json_t *status, struct buf *out)
 		}
 	}
 	if (json_array_size(resources) == 0)
-		buf_printf(out, "kubelet   nothing offered%s\n",
-			   true_of(status, "servesKubelet") ? ""
-							    : ", and nothing will be: config.toml "
-							      "needs [host] units = false and "
-							      "[kubernetes] node_name");
+		buf_printf(out, "kubelet   nothing offered%s\n", why_nothing(status));
 }
 
 static bool is_same_holder(const json_t *a, const json_t *b)
@@ -538,7 +560,7 @@ static bool ask_either(const struct options *options, const struct config *confi
 	CLEANUP(free) char *path = identity_path(config->run, STATUS_SOCKET);
 	CLEANUP(free) char *waiting = identity_path(config->run, LOCK_SOCKET);
 	struct mono until =
-		mono_after(clock_mono(), options_number(options, "timeout", TIMEOUT_S) * 1000);
+		mono_after(clock_mono(), options_number(options, "timeout", TIMEOUT_S * 1000));
 	struct error ignored;
 
 	return ask(path, until, ret_status, error) ||

@@ -42,6 +42,16 @@ static const char *gateway_address(struct cli *cli)
 	return arena_printf(&cli->arena, "%s%s", host, port);
 }
 
+/* Nodes are told it, and would all fail by it. */
+static bool check_gateway_address(const char *address, struct error *error)
+{
+	if (!address || str_is_address(address, 1))
+		return true;
+	error_set(error, ERROR_INVALID_INPUT, "--gateway-address: '%s' is not ADDRESS:PORT",
+		  address);
+	return error_hint(error, "Such as gw.example.com:7443 or [fd00::1]:7443.");
+}
+
 static bool read_options(struct cli *cli, struct serve_options *ret_options, struct error *error)
 {
 	struct serve_options options = {
@@ -62,6 +72,7 @@ static bool read_options(struct cli *cli, struct serve_options *ret_options, str
 	    !options_need(cli->options, "tls-key", "tls-cert", error) ||
 	    !options_need(cli->options, "key-out", "init", error) ||
 	    !options_need(cli->options, "another-key", "init", error) ||
+	    !check_gateway_address(options_text(cli->options, "gateway-address"), error) ||
 	    !database_given(cli, &options.database, error))
 		return false;
 	options.gateway_address = gateway_address(cli);

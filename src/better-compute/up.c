@@ -448,7 +448,8 @@ static bool begin(struct up *up, struct error *error)
 		return false;
 	fresh = !durable_stamp(up->files.serve_home).exists;
 	if (up->files.gpus_kept)
-		output_note("the GPUs stay as '%s' says; --gpus is for the first start",
+		output_note("the GPUs stay as '%s' says; --gpus is for the first start: change "
+			    "them with 'bcd sim', or delete the folder to start over",
 			    up->files.gpus);
 	printf("%s in %s (state is kept there; delete the folder to start over)\n\n",
 	       fresh ? "Starting" : "Going on", state_name(up));
@@ -526,6 +527,8 @@ static bool run(struct cli *cli, struct error *error)
 		stop_all(&up);
 	if (began || up_child_running(up.serve))
 		loop_run(up.loop);
+	if (!began || up.failed)
+		up_files_forget_gpus(&up.files);
 	if (began && !up.failed)
 		printf("Stopped. State is kept in %s.\n", state_name(&up));
 	up_deinit(&up);

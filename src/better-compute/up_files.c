@@ -63,7 +63,12 @@ static bool find_program(struct arena *arena, const char *folder, const char *na
 	if (access(*ret_path, X_OK) == 0)
 		return true;
 	error_set(error, ERROR_NOT_FOUND, "'%s' is missing", beside);
-	return error_hint(error, "better-compute, bcd and kubelet-standin belong in one folder.");
+	if (str_equal(name, "kubelet-standin")) /* it is for looking, and isn't installed */
+		return error_hint(
+			error, "An installed copy has no stand-in for the kubelet: start without "
+			       "one, better-compute up --kubelet none, or start the build "
+			       "tree's better-compute.");
+	return error_hint(error, "better-compute and bcd belong in one folder.");
 }
 
 static bool find_programs(struct arena *arena, struct up_files *files, struct error *error)
@@ -254,18 +259,22 @@ static bool prepare_gpus(const struct up_options *options, struct arena *arena,
 {
 	CLEANUP(scenario) struct scenario asked = {0}, scenario = {0};
 	CLEANUP(buf) struct buf text = {0};
+	bool exists, settled; /* its pool was made for them */
 
 	/* What was asked for must make sense also where it comes too late. */
 	files->gpus_auto = str_equal(options->gpus, "auto");
 	if (files->gpus_auto && take_real_gpus(arena, files))
 		return true;
-	files->gpus_kept = durable_stamp(files->gpus).exists && !files->gpus_auto;
+	exists = durable_stamp(files->gpus).exists;
+	settled = durable_stamp(files->context).exists;
+	files->gpus_kept = exists && settled && !files->gpus_auto;
 	if (!make_scenario(options->gpus, &asked, error))
 		return false;
-	if (!durable_stamp(files->gpus).exists) {
+	if (!exists || (!settled && !files->gpus_auto)) {
 		scenario_format(&asked, &text);
-		if (!durable_create(files->gpus, text.data, text.length, 0600, error))
+		if (!durable_replace(files->gpus, text.data, text.length, 0600, error))
 			return false;
+		files->gpus_made = true;
 	}
 	if (!read_scenario(files->gpus, &scenario, error))
 		return false;
@@ -292,6 +301,14 @@ bool up_files_prepare(const struct up_options *options, struct arena *arena, str
 {
 	return choose_kubelet(options, arena, files, error) && find_programs(arena, files, error) &&
 	       prepare_gpus(options, arena, files, error) && make_folders(files, error);
+}
+
+void up_files_forget_gpus(const struct up_files *files)
+{
+	struct error ignored; /* the next start with --gpus writes them anew */
+
+	if (files->gpus_made && !durable_stamp(files->context).exists)
+		(void)!durable_remove(files->gpus, &ignored);
 }
 
 /* --- the control plane's home --- */

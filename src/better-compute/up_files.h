@@ -41,6 +41,7 @@ struct up_files {
 	bool gpus_auto;          /* whatever GPUs the machine has */
 	bool gpus_real;          /* it has a driver for them: none are simulated */
 	bool gpus_kept;          /* --gpus came too late: gpus.toml was there */
+	bool gpus_made;          /* gpus.toml was written by this start */
 	const char *pool_model;  /* "H100" */
 };
 
@@ -53,6 +54,9 @@ MUST_CHECK bool up_files_open(const char *state, struct arena *arena, struct up_
  * plane's own home. */
 MUST_CHECK bool up_files_prepare(const struct up_options *options, struct arena *arena,
 				 struct up_files *files, struct error *error);
+
+/* A first start that failed: the next one may be given other GPUs. */
+void up_files_forget_gpus(const struct up_files *files);
 
 /* The database, keys and first operator key in serve/: whole or not at all. */
 MUST_CHECK bool up_files_init_serve(const struct up_files *files, struct error *error);

@@ -13,6 +13,7 @@ struct api {
 	struct http_client *http;
 	int64_t timeout_ms;
 	char request_id[HTTP_REQUEST_ID_SIZE];
+	bool refused; /* by the control plane itself */
 };
 
 struct api *api_create(const struct context *context)
@@ -38,6 +39,11 @@ void api_destroy(struct api *api)
 void api_set_timeout(struct api *api, int64_t timeout_ms)
 {
 	api->timeout_ms = timeout_ms;
+}
+
+bool api_was_refused(const struct api *api)
+{
+	return api->refused;
 }
 
 const char *api_request_id(const struct api *api)
@@ -78,25 +84,32 @@ static void copy_text(char *out, size_t size, const json_t *text)
 	table_sanitize(out);
 }
 
-bool api_error_parse(int status, const char *body, size_t length, struct error *error)
+/* Returns whether it is the API's own. */
+static bool read_error(int status, const char *body, size_t length, struct error *error)
 {
 	CLEANUP(tree) json_t *root = NULL;
 	struct error ignored; /* not the API's answer: the status has to do */
 	const json_t *said = NULL;
 	const char *code;
+	bool own;
 
 	if (tree_parse(body, length, API_MAX_ERROR, "answer", &root, &ignored))
 		said = json_object_get(root, "error");
 	code = json_string_value(json_object_get(said, "code"));
 	error_set(error, code_of_status(status), "the server answered %d", status);
-	if (code)
-		(void)error_code_parse(code, &error->code);
+	own = code && error_code_parse(code, &error->code);
 	copy_text(error->what, sizeof error->what, json_object_get(said, "message"));
 	copy_text(error->field, sizeof error->field, json_object_get(said, "field"));
 	copy_text(error->hint, sizeof error->hint, json_object_get(said, "hint"));
 	if (error->code == ERROR_UNAUTHENTICATED) /* the API's own speaks of a header */
 		error_hint(error, "Name a key's file by --key-file or BETTER_COMPUTE_KEY_FILE; see "
 				  "which is used: better-compute config show --origin");
+	return own;
+}
+
+bool api_error_parse(int status, const char *body, size_t length, struct error *error)
+{
+	(void)read_error(status, body, length, error);
 	return false;
 }
 
@@ -152,6 +165,7 @@ static bool ask(struct api *api, const char *path, struct http_request *request,
 	buf_printf(&url, "%.*s%s", (int)base_length, base, path);
 	request->url = buf_text(&url);
 	api->request_id[0] = '\0';
+	api->refused = false;
 	if (!http_request(api->http, request, answer, error)) {
 		context_not_reached(error);
 		add_reachability_hint(api, error);
@@ -161,7 +175,8 @@ static bool ask(struct api *api, const char *path, struct http_request *request,
 	str_copy(api->request_id, sizeof api->request_id, answer->request_id);
 	if (answer->status < 300)
 		return true;
-	(void)api_error_parse(answer->status, buf_text(&answer->body), answer->body.length, error);
+	api->refused =
+		read_error(answer->status, buf_text(&answer->body), answer->body.length, error);
 	add_key_hint(api, error);
 	return false;
 }

@@ -40,6 +40,10 @@ MUST_CHECK bool api_follow(struct api *api, int64_t after, api_event_fn *on_even
 /* For completion: answers that take longer are not worth waiting for. */
 void api_set_timeout(struct api *api, int64_t timeout_ms);
 
+/* Was the last failure the control plane's own word? What stands before it (a proxy, a balancer) can
+ * refuse an answer whose call was carried out. */
+bool api_was_refused(const struct api *api);
+
 const char *api_request_id(const struct api *api); /* of the last answer; "" without */
 
 /* Adds "name=value" to a query or path, value percent-encoded; "&" between. */

@@ -1,4 +1,5 @@
 #include "cli/booking.h"
+#include "base/duration.h"
 #include "cli/noun.h"
 #include "cli/output.h"
 #include "cli/page.h"
@@ -165,12 +166,39 @@ bool booking_body(struct cli *cli, json_t **ret_body, struct error *error)
 
 /* --- preview --- */
 
-static void print_fit(struct cli *cli, const json_t *answer, const char *asked)
+/* From when until when it would be: "now" is when it is booked. */
+static void print_times(struct cli *cli, const json_t *body)
+{
+	const char *duration = view_text(body, "duration"), *start = view_text(body, "startAt");
+	CLEANUP(tree) json_t *times = json_object();
+	struct wall begins = cli->now;
+	struct error ignored; /* the API took it */
+	char text[WHEN_SIZE];
+	int64_t ms;
+
+	if (view_start_is_ahead(body, cli->now)) {
+		(void)when_parse(start, &begins);
+		output_line("  starts    %s", view_when(&cli->arena, body, "startAt", cli->now));
+	}
+	if (!duration || !duration_parse(duration, "duration", 0, BOOKING_MAX_MS, &ms, &ignored))
+		return;
+	when_format(text, (struct wall){begins.ms + ms});
+	tree_set(times, "endAt", tree_string(text));
+	output_line("  ends      %s", view_when(&cli->arena, times, "endAt", cli->now));
+}
+
+/* "now", or "then" when it is asked to start later. */
+static const char *when_asked(struct cli *cli, const json_t *body)
+{
+	return view_start_is_ahead(body, cli->now) ? "then" : "now";
+}
+
+static void print_fit(struct cli *cli, const json_t *answer, const json_t *body)
 {
 	size_t index, i;
 	json_t *node, *device;
 
-	output_line("fits now: %s", asked);
+	output_line("fits %s: %s", when_asked(cli, body), view_booking(&cli->arena, body));
 	json_array_foreach(json_object_get(answer, "nodes"), index, node)
 	{
 		CLEANUP(buf) struct buf line = {0};
@@ -184,6 +212,7 @@ static void print_fit(struct cli *cli, const json_t *answer, const char *asked)
 		}
 		output_line("  on        %s %s", id ? id : "?", buf_text(&line));
 	}
+	print_times(cli, body);
 }
 
 static void print_misfit(struct cli *cli, const json_t *answer, const json_t *body)
@@ -192,7 +221,7 @@ static void print_misfit(struct cli *cli, const json_t *answer, const json_t *bo
 	CLEANUP(page) struct page page = {0};
 	CLEANUP(buf) struct buf text = {0};
 
-	output_line("does not fit now: %s", view_booking(&cli->arena, body));
+	output_line("does not fit %s: %s", when_asked(cli, body), view_booking(&cli->arena, body));
 	page_line(&page, "first fit", view_when(&cli->arena, answer, "firstFitAt", cli->now));
 	for (size_t i = 0; i < json_array_size(reasons); i++)
 		page_line(&page, i ? "" : "why not",
@@ -241,7 +270,7 @@ bool booking_preview(struct cli *cli, const json_t *body, struct error *error)
 	if (output_raw(cli, answer))
 		return true;
 	if (fits)
-		print_fit(cli, answer, view_booking(&cli->arena, body));
+		print_fit(cli, answer, body);
 	else
 		print_misfit(cli, answer, body);
 	noun_note_simulated(cli, NULL);

@@ -39,16 +39,17 @@ static enum booking_goal goal_of(const struct wait_for *wait)
 
 #define HELD "DevicesHeld: " /* its message says enough */
 
-static const char *step_of_release(struct arena *arena, const json_t *reservation,
-				   const char *state)
+static const char *why_releasing(struct arena *arena, const json_t *reservation)
 {
 	const char *held = view_conditions(arena, json_object_get(reservation, "conditions"));
 
+	return held && str_starts(held, HELD) ? held + strlen(HELD) : held;
+}
+
+static const char *step_of_release(const json_t *reservation, const char *state)
+{
 	if (booking_reached(reservation, BOOKING_RELEASED))
 		return "released";
-	if (view_has_condition(reservation, "DevicesHeld"))
-		return arena_printf(arena, "releasing: %s",
-				    held + (str_starts(held, HELD) ? strlen(HELD) : 0));
 	return view_terminal(state) ? "releasing" : state;
 }
 
@@ -75,7 +76,7 @@ static const char *step(const struct wait_for *wait, struct arena *arena, const 
 
 	if (!state)
 		return "?";
-	return goal_of(wait) == BOOKING_RELEASED ? step_of_release(arena, reservation, state)
+	return goal_of(wait) == BOOKING_RELEASED ? step_of_release(reservation, state)
 						 : step_of_booking(arena, reservation, state);
 }
 
@@ -118,6 +119,7 @@ bool booking_wait(struct cli *cli, const char *id, enum booking_goal goal, json_
 		.see = "reservations show",
 		.arg = &goal,
 		.step = step,
+		.remark = goal == BOOKING_RELEASED ? why_releasing : NULL,
 		.judge = judge,
 		.why_never = why_never,
 	};

@@ -67,13 +67,14 @@ static bool list(struct cli *cli, struct error *error)
 	return true;
 }
 
-/* What a booking would ask for means nothing to the list; --pool does. */
+/* What a booking would ask for means nothing to the list; --pool does, and whose pool it is. */
 static bool no_booking_options(const struct options *options, struct error *error)
 {
 	static const struct option rows[] = {BOOKING_OPTIONS, {0}};
 
 	for (const struct option *row = rows; row->name; row++) {
 		if (str_equal(row->name, "pool") ||
+		    (str_equal(row->name, "tenant") && options_given(options, "pool")) ||
 		    options_need(options, row->name, "preview", error))
 			continue;
 		return error_hint(error, "Ask whether it would fit: better-compute capacity "

@@ -102,9 +102,13 @@ bool cli_read_json(const char *path, json_t **ret_object, struct error *error)
 {
 	CLEANUP(buf) struct buf content = {0};
 	CLEANUP(tree) json_t *root = NULL;
+	size_t skip = 0;
 
-	if (!cli_read(path, &content, error) ||
-	    !tree_parse(content.data, content.length, INPUT_MAX_SIZE,
+	if (!cli_read(path, &content, error))
+		return false;
+	if (content.length >= 3 && memcmp(content.data, "\xef\xbb\xbf", 3) == 0)
+		skip = 3; /* a byte order mark, as some editors write */
+	if (!tree_parse(content.data + skip, content.length - skip, INPUT_MAX_SIZE,
 			str_equal(path, "-") ? "stdin" : path, &root, error))
 		return false;
 	if (!json_is_object(root))

@@ -130,7 +130,7 @@ static bool not_found(const struct command_set *set, const char *noun, const cha
 {
 	const char *nouns[MAX_COMMANDS], *verbs[MAX_COMMANDS];
 	size_t noun_count = 0, verb_count = 0;
-	CLEANUP(buf) struct buf known = {0};
+	CLEANUP(buf) struct buf known = {0}, meant = {0};
 
 	for (size_t i = 0; i < set->table_count; i++) {
 		for (const struct command *row = set->tables[i]; row->noun; row++) {
@@ -141,6 +141,18 @@ static bool not_found(const struct command_set *set, const char *noun, const cha
 			buf_printf(&known, "%s%s", verb_count ? ", " : "", row->verb);
 			verbs[verb_count++] = row->verb;
 		}
+	}
+	if (command_meant(set, noun, verb, &meant)) {
+		error_set(error, ERROR_INVALID_INPUT,
+			  "unknown command '%s%s%s' (did you mean '%s'?)", noun, verb ? " " : "",
+			  verb ? verb : "", buf_text(&meant));
+		return verb_count > 0 ? error_hint(error, "%s can: %s", noun, buf_text(&known))
+				      : error_hint(error, "All commands: better-compute help");
+	}
+	if (verb_count == 0 && command_is_verb(noun)) {
+		error_set(error, ERROR_INVALID_INPUT, "unknown command '%s'", noun);
+		return error_hint(error, "The thing comes first, as in 'pools list'. All commands: "
+					 "better-compute help");
 	}
 	if (verb_count == 0) {
 		const char *nearest = suggest_nearest(noun, nouns, noun_count);
@@ -201,8 +213,20 @@ static enum cli_output read_output(const struct cli *cli)
 	return CLI_TABLE;
 }
 
+/* By itself it would be taken for a dry run that did what it was asked about. */
+static bool check_exit_code(const struct cli *cli, struct error *error)
+{
+	if (!(cli->command->flags & COMMAND_CHANGES) ||
+	    options_need(cli->options, "exit-code", "dry-run", error))
+		return true;
+	return error_hint(error, "Nothing was changed. Say --dry-run --exit-code to ask whether "
+				 "something would.");
+}
+
 static bool run(struct cli *cli, struct error *error)
 {
+	if (!check_exit_code(cli, error))
+		return false;
 	if (cli->command->check && !cli->command->check(cli, error))
 		return false;
 	if (cli->command->flags & COMMAND_API) {

@@ -82,6 +82,12 @@ MUST_CHECK bool command_find(const struct command_set *set, int argc, char *cons
 			     const struct command **ret_command, int *ret_words,
 			     struct error *error);
 
+/* Which command other words mean ("reservations create", "delete pool"), to `out`; `second` may be NULL. Is a word the
+ * verb of such a command? Pure. (meant.c) */
+bool command_meant(const struct command_set *set, const char *first, const char *second,
+		   struct buf *out);
+bool command_is_verb(const char *word);
+
 /* How many of argv stand before the command: options may ("better-compute --state DIR nodes"). */
 int command_leading_options(int argc, char *const *argv);
 

@@ -69,6 +69,17 @@ static bool own_state_here(void)
 	       !durable_absent(CONTEXT_STATE_DEFAULT "/" CONTEXT_FILE);
 }
 
+bool context_hint_state(const char *folder, struct error *error)
+{
+	CLEANUP(buf) struct buf inside = {0};
+
+	buf_printf(&inside, "%s%s" CONTEXT_STATE_DEFAULT, folder, str_ends(folder, "/") ? "" : "/");
+	if (durable_is_own_folder(buf_text(&inside)))
+		return error_hint(error, "It is one level further down: --state '%s'",
+				  buf_text(&inside));
+	return error_hint(error, "Start one there: better-compute up --state '%s'", folder);
+}
+
 /* What DIR/context.json says. */
 static bool take_state(struct arena *arena, struct context *context, struct error *error)
 {
@@ -81,17 +92,18 @@ static bool take_state(struct arena *arena, struct context *context, struct erro
 
 	if (!durable_read_own(path, CONTEXT_MAX_SIZE, &content, error)) {
 		if (error->code == ERROR_NOT_FOUND)
-			error_hint(error, "Start one there: better-compute up --state '%s'",
-				   folder);
+			context_hint_state(folder, error);
 		return false;
 	}
-	bool ok = tree_parse(content.data, content.length, CONTEXT_MAX_SIZE, path, &root, error) &&
-		  tree_get_int(root, "version", "", 1, 1, &version, error) &&
+	bool parsed =
+		tree_parse(content.data, content.length, CONTEXT_MAX_SIZE, path, &root, error);
+	bool ok = parsed && tree_get_int(root, "version", "", 1, 1, &version, error) &&
 		  tree_get_string(root, "api", "", HTTP_URL_SIZE - 1, &api, error);
 	buf_wipe(&content);
 	if (!ok) {
 		error->code = ERROR_INVALID_CONFIG;
-		return error_wrap(error, "read '%s'", path);
+		return parsed ? error_wrap(error, "read '%s'", path)
+			      : false; /* it names the file */
 	}
 	/* Its tenant and pool are what its own key books for and in. */
 	bool own_key = !is_set(context, CONTEXT_KEY_FILE);
@@ -129,8 +141,11 @@ static bool take_config(struct arena *arena, struct context *context, struct err
 		return true;
 	if (!durable_read(path, CONTEXT_MAX_SIZE, &content, error))
 		return error->code == ERROR_NOT_FOUND;
-	if (!toml_parse(buf_text(&content), content.length, CONTEXT_MAX_SIZE, path, &root, error) ||
-	    !tree_check_keys(root, "",
+	if (!toml_parse(buf_text(&content), content.length, CONTEXT_MAX_SIZE, path, &root, error)) {
+		error->code = ERROR_INVALID_CONFIG; /* it names the file */
+		return false;
+	}
+	if (!tree_check_keys(root, "",
 			     TREE_KEYS("state", "api", "key_file", "ca_file", "tenant", "pool",
 				       "serving_ca_pin", "join_signing_pin", "join_encryption_pin"),
 			     error)) {

@@ -51,6 +51,9 @@ const char *context_field_name(enum context_field field);
  * elsewhere, isn't the control plane, and has refused nobody anything. */
 void context_not_reached(struct error *error);
 
+/* No state is kept in this folder: where it is, or how one is started there. Returns false. */
+bool context_hint_state(const char *folder, struct error *error);
+
 /* Strings live in the arena. INVALID_CONFIG with a hint when nothing says where the API is. */
 MUST_CHECK bool context_load(const struct options *options, struct arena *arena,
 			     struct context *ret_context, struct error *error);

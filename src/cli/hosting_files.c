@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#define NEVER_REPLACED "It is never replaced: name a new one."
+
 static bool check_new(const char *path, struct error *error)
 {
 	if (!path)
@@ -11,9 +13,10 @@ static bool check_new(const char *path, struct error *error)
 		error_set(error, ERROR_INVALID_INPUT, "'-' would be a file of that name");
 		return error_hint(error, "Name a file; without --out the manifests are printed.");
 	}
-	if (!durable_absent(path)) {
+	/* What can't be looked at isn't there for that. */
+	if (!durable_absent(path) && durable_stamp(path).os == 0) {
 		error_set(error, ERROR_CONFLICT, "'%s' exists", path);
-		return error_hint(error, "It is never replaced: name a new one.");
+		return error_hint(error, NEVER_REPLACED);
 	}
 	return durable_check_writable(path, error) ||
 	       error_hint(error, "Name another one. Nothing was changed.");
@@ -35,10 +38,14 @@ bool hosting_files_check(const struct hosting_files *files, struct error *error)
 	       check_new(files->options_out, error) && check_new(files->secret_out, error);
 }
 
-static bool write_chart(const struct hosting_files *files, struct error *error)
+/* Whoever makes the folder has it alone: of two runs with one name the other is refused. */
+static bool write_chart(struct hosting_files *files, struct error *error)
 {
 	CLEANUP(arena) struct arena arena = {0};
 
+	if (!durable_make_new_folder(files->helm, 0755, error))
+		return false;
+	files->made_helm = true;
 	if (!durable_make_folder(arena_printf(&arena, "%s/templates", files->helm), 0755, error))
 		return false;
 	for (size_t i = 0; i < CHART_FILES; i++) {
@@ -47,6 +54,7 @@ static bool write_chart(const struct hosting_files *files, struct error *error)
 		if (!durable_create(arena_printf(&arena, "%s/%s", files->helm, file->name),
 				    file->text.data, file->text.length, 0644, error))
 			return false;
+		files->made_chart_files++;
 	}
 	return true;
 }
@@ -55,7 +63,7 @@ static void remove_chart(const struct hosting_files *files)
 {
 	CLEANUP(arena) struct arena arena = {0};
 
-	for (size_t i = 0; i < CHART_FILES; i++)
+	for (size_t i = 0; i < files->made_chart_files; i++)
 		unlink(arena_printf(&arena, "%s/%s", files->helm, files->chart->files[i].name));
 	rmdir(arena_printf(&arena, "%s/templates", files->helm));
 	rmdir(files->helm);
@@ -75,7 +83,7 @@ static bool write_placeholder(const struct hosting_files *files, struct error *e
 			      0600, error);
 }
 
-bool hosting_files_make(struct hosting_files *files, struct error *error)
+static bool make(struct hosting_files *files, struct error *error)
 {
 	if (files->secret_out && !write_placeholder(files, error))
 		return false;
@@ -84,13 +92,19 @@ bool hosting_files_make(struct hosting_files *files, struct error *error)
 					  files->manifests->length, 0644, error))
 		return false;
 	files->made_out = files->out != NULL;
-	files->made_helm = files->helm != NULL; /* half a chart, too */
 	if (files->helm && !write_chart(files, error))
 		return false;
 	if (files->options_out && !write_options(files, error))
 		return false;
 	files->made_options = files->options_out != NULL;
 	return true;
+}
+
+/* Each was new when it was looked at; another run may have been faster. */
+bool hosting_files_make(struct hosting_files *files, struct error *error)
+{
+	return make(files, error) ||
+	       (error->code == ERROR_CONFLICT && error_hint(error, NEVER_REPLACED));
 }
 
 void hosting_files_remove(const struct hosting_files *files)
@@ -111,7 +125,7 @@ bool hosting_files_secret(const struct hosting_files *files, const json_t *secre
 	bool ok;
 
 	render_json_object(secret, &text);
-	ok = durable_replace(files->secret_out, text.data, text.length, 0600, error);
+	ok = durable_overwrite_text(files->secret_out, text.data, text.length, error);
 	buf_wipe(&text);
 	return ok;
 }

@@ -16,6 +16,7 @@ struct hosting_files {
 	const json_t *options;
 	const char *secret_out, *placeholder; /* what stands there until the Secret does */
 	bool made_out, made_helm, made_options, made_secret;
+	size_t made_chart_files; /* half a chart, too */
 };
 
 /* Are they all new, and in places where one can write? */
@@ -24,9 +25,10 @@ MUST_CHECK bool hosting_files_check(const struct hosting_files *files, struct er
 /* On failure some may be there. */
 MUST_CHECK bool hosting_files_make(struct hosting_files *files, struct error *error);
 
-/* Those that were made. What can't be removed stays: no token in it is good for anything. */
+/* Those that this run made, and nothing of anybody else. What can't be removed stays: no token in it is good for anything. */
 void hosting_files_remove(const struct hosting_files *files);
 
-/* In the placeholder's place. */
+/* In the placeholder's place: in its own file, so that a run that is killed leaves the token there or
+ * nowhere. */
 MUST_CHECK bool hosting_files_secret(const struct hosting_files *files, const json_t *secret,
 				     struct error *error);

@@ -1,6 +1,7 @@
 #include "cli/hosting_token.h"
 #include "cli/api.h"
 #include "cli/view.h"
+#include "pki/token.h"
 #include "sys/random.h"
 
 #include <stdio.h>
@@ -24,27 +25,45 @@ static const char *make_key(struct arena *arena)
 	return arena_strdup(arena, out);
 }
 
-struct hosting_token hosting_token_of(struct cli *cli)
+/* It stands in a comment of the placeholder, and a line of its own there would be none. */
+static bool check_key(const char *key, struct error *error)
+{
+	for (; key && *key; key++)
+		if (*key < 0x20 || *key > 0x7e)
+			return error_set(error, ERROR_INVALID_INPUT,
+					 "--key must be printable ASCII");
+	return true;
+}
+
+bool hosting_token_of(struct cli *cli, struct hosting_token *ret_token, struct error *error)
 {
 	const char *ttl = options_text(cli->options, "ttl");
 	const char *key = options_text(cli->options, "key");
 
-	return (struct hosting_token){
+	if (!check_key(key, error))
+		return false;
+	*ret_token = (struct hosting_token){
 		.ttl = ttl ? ttl : "24h",
 		.max_uses = options_number(cli->options, "max-uses", MAX_USES_DEFAULT),
 		.key = key ? key : make_key(&cli->arena),
+		.names = arena_printf(&cli->arena, "--secret-out%s%s%s",
+				      options_given(cli->options, "out") ? ", --out" : "",
+				      options_given(cli->options, "helm") ? ", --helm" : "",
+				      options_given(cli->options, "options-out") ? ", --options-out"
+										 : ""),
 		.own_key = key == NULL,
 	};
+	return true;
 }
 
 const char *hosting_token_placeholder(const struct hosting_token *token, struct arena *arena)
 {
 	return arena_printf(
 		arena,
-		"# There is no Secret here yet. If whoever was to write it was killed, "
-		"the same command\n# with another --secret-out and --key '%s' says which "
-		"join token to revoke, if one was made.\n",
-		token->key);
+		"# There is no Secret here yet: it is being made, or whoever was to write it was "
+		"killed.\n# Then the same command with --key '%s' and new names for %s says which "
+		"join\n# token to revoke; if none was made, it makes one.\n",
+		token->key, token->names);
 }
 
 bool hosting_token_take_back(struct cli *cli, const char *id, struct error *error)
@@ -54,10 +73,28 @@ bool hosting_token_take_back(struct cli *cli, const char *id, struct error *erro
 	struct error second;
 
 	error_wrap(error, "the join token could not be handed over");
-	if (api_call(cli->api, "POST", path, NULL, &answer, &second))
+	if (api_call(cli->api, "POST", path, NULL, &answer, &second) &&
+	    view_text(answer, "state") && str_equal(view_text(answer, "state"), "revoked"))
 		return error_hint(error, "It was revoked: nobody can join by it.");
 	return error_hint(error, "Nor could it be revoked: better-compute join-tokens revoke %s",
 			  id);
+}
+
+/* What is taken into a path, a Secret and the advice to revoke it. */
+static bool check_record(const json_t *record, struct error *error)
+{
+	const json_t *token = json_object_get(record, "token");
+	const char *id = view_text(record, "id");
+	char token_id[ID_SIZE];
+
+	if (id && id_valid(id, "jt") &&
+	    (!token || json_is_null(token) ||
+	     (json_is_string(token) &&
+	      token_parse(json_string_value(token), TOKEN_PREFIX_JOIN, "jt", token_id) &&
+	      str_equal(token_id, id))))
+		return true;
+	error_set(error, ERROR_UNAVAILABLE, "the answer holds no join token and its id");
+	return error_hint(error, "No control plane answers so: what is between?");
 }
 
 static bool ask(struct cli *cli, json_t *body, json_t **ret_record, struct error *error)
@@ -66,16 +103,28 @@ static bool ask(struct cli *cli, json_t *body, json_t **ret_record, struct error
 
 	if (!api_call(cli->api, "POST", "/v1/join-tokens", body, &record, error))
 		return false;
-	if (!view_text(record, "id"))
-		return error_set(error, ERROR_INTERNAL, "the answer has no id");
+	if (!check_record(record, error))
+		return false;
 	*ret_record = TAKE(record);
 	return true;
 }
 
-/* Of a refusal there is no token; of silence there may be. */
-static bool may_be_made(const struct error *error)
+/* Of the control plane's refusal there is no token; of silence, and of whatever somebody else says in its
+ * place, there may be. */
+static bool may_be_made(const struct cli *cli, const struct error *error)
 {
-	return error->code == ERROR_UNAVAILABLE || error->code == ERROR_INTERNAL;
+	return !api_was_refused(cli->api) || error->code == ERROR_UNAVAILABLE ||
+	       error->code == ERROR_INTERNAL;
+}
+
+/* The key was used, for what it can't be used now. */
+static bool add_key_hint(struct error *error)
+{
+	if (error->code == ERROR_CONFLICT && str_equal(error->field, "idempotencyKey"))
+		error_hint(error, "Give the --pool, --ttl and --max-uses of then, or another "
+				  "--key. If no Secret has the token of then: better-compute "
+				  "join-tokens revoke TOKEN");
+	return false;
 }
 
 /* The first answer was lost, as `error` says. */
@@ -123,7 +172,8 @@ bool hosting_token_mint(struct cli *cli, const struct hosting_token *token, json
 	CLEANUP(tree) json_t *record = NULL;
 
 	if (!ask(cli, body, &record, error))
-		return may_be_made(error) && ask_again(cli, token, body, ret_record, error);
+		return may_be_made(cli, error) ? ask_again(cli, token, body, ret_record, error)
+					       : add_key_hint(error);
 	if (!view_text(record, "token"))
 		return made_before(token, view_text(record, "id"), error);
 	*ret_record = TAKE(record);

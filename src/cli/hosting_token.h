@@ -14,12 +14,14 @@ struct hosting_token {
 	const char *pool; /* its id */
 	const char *ttl;
 	int64_t max_uses;
-	const char *key; /* the idempotency key */
-	bool own_key;    /* made up for this run: what it finds can be nobody else's */
+	const char *key;   /* the idempotency key */
+	const char *names; /* the options whose files are there, when a run was killed */
+	bool own_key;      /* made up for this run: what it finds can be nobody else's */
 };
 
 /* As the flags say it, with a key. Nothing is made yet. */
-struct hosting_token hosting_token_of(struct cli *cli);
+MUST_CHECK bool hosting_token_of(struct cli *cli, struct hosting_token *ret_token,
+				 struct error *error);
 
 /* What stands in the Secret's file until the Secret does. */
 const char *hosting_token_placeholder(const struct hosting_token *token, struct arena *arena);

@@ -22,6 +22,7 @@ static const struct option LIST_OPTIONS[] = {
 
 static const struct option CREATE_OPTIONS[] = {
 	{"pool", 0, OPTION_TEXT, "POOL", "the pool that machines join", 0, 0, NULL},
+	VERB_OWNER,
 	{"ttl", 0, OPTION_DURATION, "D", "how long it is good, 1m to 24h (default 24h)",
 	 JOIN_TOKEN_TTL_MIN_MS, JOIN_TOKEN_TTL_MAX_MS, NULL},
 	{"max-uses", 0, OPTION_NUMBER, "N", "how many machines may use it (default 1)", 1,

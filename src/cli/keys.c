@@ -81,6 +81,7 @@ static const struct option CREATE_OPTIONS[] = {
 static const struct option UPDATE_OPTIONS[] = {
 	{"name", 0, OPTION_TEXT, "NAME", "its new name", 0, 0, NULL},
 	ROLE,
+	VERB_OWNER,
 	{0},
 };
 
@@ -90,6 +91,7 @@ static const struct option ROTATE_OPTIONS[] = {
 	 "once)",
 	 1000, OVERLAP_MAX_MS, NULL},
 	SECRET_OUT_OPTIONS("key"),
+	VERB_OWNER,
 	{0},
 };
 
@@ -104,6 +106,7 @@ const struct command KEY_COMMANDS[] = {
 	{
 		KEYS,
 		VERB_LISTS,
+		.options = VERB_OWNERS_OPTIONS,
 		.summary = "list the API keys (never the secret itself)",
 		.example = "better-compute keys\n",
 	},
@@ -123,6 +126,7 @@ const struct command KEY_COMMANDS[] = {
 		KEYS,
 		VERB_SHOWS("KEY"),
 		.summary = "show one API key's role and state",
+		.options = VERB_OWNER_OPTIONS,
 		.example = "better-compute keys show ci\n",
 	},
 	{
@@ -149,6 +153,7 @@ const struct command KEY_COMMANDS[] = {
 		KEYS,
 		VERB_ASKS("revoke", "KEY"),
 		.summary = "make an API key worthless",
+		.options = VERB_OWNER_OPTIONS,
 		.example = "better-compute keys revoke ci --yes\n",
 		.run = revoke,
 	},

@@ -260,28 +260,42 @@ static void remind(struct job *job, const json_t *token)
 }
 
 /* What is rendered as asked for, and may not be what was meant. */
-static void warn(const struct job *job)
+static void note_namespace(const struct job *job)
 {
-	static const char *const LOOPBACK[] = {"//127.", "//localhost", "//[::1]"};
 	const struct settings *settings = &job->settings;
 	bool shared = str_starts(settings->namespace, "kube-") ||
 		      str_equal(settings->namespace, "default");
 
-	if (settings->host_units)
-		output_note(
-			"hostUnits: this release has no host units, and with them on bcd offers "
-			"nothing to a kubelet: no pod gets a GPU of these nodes, and they take "
-			"no bookings. Render the manifests without --host-units (hostUnits)");
-	for (size_t i = 0; settings->gateway_url && i < ARRAY_SIZE(LOOPBACK); i++)
-		if (strstr(settings->gateway_url, LOOPBACK[i]))
-			output_note("the gateway '%s' can be reached on the control plane's own "
-				    "machine only: serve's --gateway-address names it for others",
-				    settings->gateway_url);
 	if (shared && settings->create_namespace && !job->files.helm)
 		output_note("namespace '%s' is among the manifests: applying them lets every pod "
 			    "there be privileged, and deleting them deletes it with all that it "
 			    "holds; --namespace names one of bcd's own",
 			    settings->namespace);
+}
+
+/* Is one of the two presets of such a distribution chosen, and the other left out? */
+static void warn_of_half(const struct job *job)
+{
+	static const struct {
+		const char *key, *flag, *value;
+	} SIDES[] = {{"containerRuntime", "container-runtime", "containerd"},
+		     {"kubeletCredentials", "kubelet-credentials", "kubeadm"}};
+	static const char *const WHOLE[] = {"k3s", "rke2"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(SIDES); i++) {
+		const char *preset = view_text(job->options, SIDES[i].key);
+		size_t other = 1 - i;
+		for (size_t k = 0; preset && k < ARRAY_SIZE(WHOLE); k++) {
+			if (!str_equal(preset, WHOLE[k]) ||
+			    json_object_get(job->options, SIDES[other].key))
+				continue;
+			output_warning("--%s is %s and --%s (%s) left out, which means %s: where "
+				       "the nodes lack those files, bcd's pod stays in "
+				       "ContainerCreating; for %s add --%s %s",
+				       SIDES[i].flag, preset, SIDES[other].flag, SIDES[other].key,
+				       SIDES[other].value, preset, SIDES[other].flag, preset);
+		}
+	}
 }
 
 /* GPUs that nobody could use: there is no driver, or the pool's pods ask another way. */
@@ -293,19 +307,46 @@ static void warn_of_api(const struct job *job)
 	const char *api = view_text(json_object_get(policy, "kubernetes"), "gpuApi");
 
 	if (settings->dra)
-		output_note("the bcd of this release has no DRA driver: these nodes will offer no "
-			    "GPU and get no bookings; leave --gpu-api (gpuApi) out");
+		output_warning("the bcd of this release has no DRA driver: these nodes will offer "
+			       "no GPU and get no bookings; leave --gpu-api (gpuApi) out");
 	if (job->pool && !str_equal(api ? api : "device-plugin", own))
-		output_note("the pool's gpuApi is %s, these nodes' %s: they will get no bookings "
-			    "until both are the same",
-			    api ? api : "device-plugin", own);
+		output_warning("the pool's gpuApi is %s, these nodes' %s: they will get no "
+			       "bookings until both are the same",
+			       api ? api : "device-plugin", own);
+}
+
+/* What lets the rollout fail stands behind all else that is said, where it is read. */
+static void warn(const struct job *job)
+{
+	static const char *const LOOPBACK[] = {"//127.", "//localhost", "//[::1]"};
+	const struct settings *settings = &job->settings;
+
+	if (settings->host_units)
+		output_warning(
+			"hostUnits: this release has no host units, and with them on bcd offers "
+			"nothing to a kubelet: no pod gets a GPU of these nodes, and they take "
+			"no bookings. Render the manifests without --host-units (hostUnits)");
+	warn_of_api(job);
+	warn_of_half(job);
+	for (size_t i = 0; settings->gateway_url && i < ARRAY_SIZE(LOOPBACK); i++)
+		if (strstr(settings->gateway_url, LOOPBACK[i]))
+			output_warning("the gateway '%s' can be reached on the control plane's own "
+				       "machine only, and no node joins by these manifests: "
+				       "serve's --gateway-address names it for others",
+				       settings->gateway_url);
+}
+
+/* What is printed alone changes nothing. */
+static bool writes(const struct job *job)
+{
+	return job->mints || job->files.out || job->files.helm || job->files.options_out;
 }
 
 static bool say_dry(struct job *job)
 {
-	cli_would_change(job->cli);
-	warn(job);
-	warn_of_api(job);
+	if (writes(job))
+		cli_would_change(job->cli);
+	note_namespace(job);
 	if (job->mints)
 		output_note(
 			"would make a join token of %lld nodes for pool %s, and write it to '%s'",
@@ -314,6 +355,7 @@ static bool say_dry(struct job *job)
 		output_note("would write a chart to '%s'", job->files.helm);
 	else
 		output_text(&job->text);
+	warn(job);
 	return true;
 }
 
@@ -328,7 +370,7 @@ static const char *folder_of(struct job *job)
 }
 
 /* What goes where; what it holds isn't known yet. */
-static void plan(struct job *job)
+static bool plan(struct job *job, struct error *error)
 {
 	job->files = (struct hosting_files){
 		.out = text_of(job, "out"),
@@ -339,9 +381,11 @@ static void plan(struct job *job)
 		.secret_out = job->mints ? text_of(job, "secret-out") : NULL,
 	};
 	if (!job->mints)
-		return;
-	job->token = hosting_token_of(job->cli);
+		return true;
+	if (!hosting_token_of(job->cli, &job->token, error))
+		return false;
 	job->files.placeholder = hosting_token_placeholder(&job->token, &job->cli->arena);
+	return true;
 }
 
 static bool manifest(struct cli *cli, struct error *error)
@@ -353,8 +397,8 @@ static bool manifest(struct cli *cli, struct error *error)
 				   options_given(cli->options, "secret-out") ||
 				   options_given(cli->options, "pool")};
 
-	plan(&job);
-	if (!check_alone(&job, error) || !ask(&job, error) || !render(&job, error))
+	if (!plan(&job, error) || !check_alone(&job, error) || !ask(&job, error) ||
+	    !render(&job, error))
 		return false;
 	job.files.options = job.options;
 	job.token.pool = view_text(job.pool, "id");
@@ -362,14 +406,20 @@ static bool manifest(struct cli *cli, struct error *error)
 		return say_dry(&job);
 	if (!make(&job, &token, error))
 		return false;
-	warn(&job);
-	warn_of_api(&job);
+	note_namespace(&job);
 	if (token)
 		remind(&job, token);
+	warn(&job);
 	return true;
 }
 
 static const char *const FORMATS[] = {"json", "yaml", NULL};
+
+/* As paths_presets() and settings.h have them; a test holds them together. */
+static const char *const RUNTIMES[] = {"containerd", "k3s", "rke2", "cri-o", NULL};
+static const char *const CREDENTIALS[] = {"kubeadm", "k3s", "rke2", NULL};
+static const char *const TOOLKITS[] = {"gpu-operator", "packages", NULL};
+static const char *const GPU_APIS[] = {"device-plugin", "dra", NULL};
 
 static const struct option MANIFEST_OPTIONS[] = {
 	{"tenant", 0, OPTION_TEXT, "TENANT",
@@ -398,15 +448,15 @@ static const struct option MANIFEST_OPTIONS[] = {
 	{"node-selector", 0, OPTION_LIST, "KEY=VALUE",
 	 "only nodes with this label; may be repeated (default: every node)", 0, 0, NULL},
 	{"container-runtime", 0, OPTION_TEXT, "NAME",
-	 "containerd, k3s, rke2 or cri-o (default containerd)", 0, 0, NULL},
+	 "containerd, k3s, rke2 or cri-o (default containerd)", 0, 0, RUNTIMES},
 	{"kubelet-credentials", 0, OPTION_TEXT, "NAME", "kubeadm, k3s or rke2 (default kubeadm)", 0,
-	 0, NULL},
+	 0, CREDENTIALS},
 	{"nvidia-toolkit", 0, OPTION_TEXT, "NAME",
-	 "gpu-operator or packages (default gpu-operator)", 0, 0, NULL},
+	 "gpu-operator or packages (default gpu-operator)", 0, 0, TOOLKITS},
 	{"nvidia-runtime-class", 0, OPTION_TEXT, "NAME",
 	 "the RuntimeClass of bcd's pod (default nvidia), or none", 0, 0, NULL},
 	{"gpu-api", 0, OPTION_TEXT, "API",
-	 "device-plugin (default) or dra, without a driver yet: no GPU is offered", 0, 0, NULL},
+	 "device-plugin (default) or dra, without a driver yet: no GPU is offered", 0, 0, GPU_APIS},
 	{"host-units", 0, OPTION_FLAG, NULL,
 	 "no '[host] units = false': bcd then "
 	 "offers nothing to a kubelet, and has no host units yet",

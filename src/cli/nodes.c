@@ -142,6 +142,57 @@ static bool undrain(struct cli *cli, struct error *error)
 	return verb_id(cli, &id, error) && act(cli, id, "undrain", NULL, error);
 }
 
+/* Reservations that have a place on it and don't run yet; what isn't known isn't told. */
+static size_t placed_there(struct cli *cli, const char *node)
+{
+	CLEANUP(tree) json_t *items = NULL;
+	size_t index, part, count = 0;
+	json_t *item, *allocation;
+	struct error ignored;
+
+	if (!api_list(cli->api, noun_get(NOUN_RESERVATION)->path, "live=true", &items, &ignored))
+		return 0;
+	json_array_foreach(items, index, item)
+	{
+		bool here = false;
+
+		json_array_foreach(json_object_get(item, "allocations"), part, allocation)
+		{
+			const char *on = view_text(allocation, "nodeId"),
+				   *state = view_text(allocation, "state");
+
+			here |= on && state && str_equal(on, node) && str_equal(state, "placed");
+		}
+		count += here;
+	}
+	return count;
+}
+
+/* What becomes of what is booked there, for whom it is asked. */
+static const char *retire_question(struct cli *cli, const char *id, const json_t *node, bool lost)
+{
+	bool asked = !cli_is_dry(cli) && !options_given(cli->options, "yes");
+	size_t booked = booked_devices(node), placed = asked ? placed_there(cli, id) : 0;
+	CLEANUP(buf) struct buf text = {0};
+
+	if (lost)
+		buf_printf(&text,
+			   "declaring %s lost frees its %zu booked devices without asking the "
+			   "machine: pods there may still use them",
+			   id, booked);
+	else
+		buf_printf(
+			&text,
+			"retiring %s ends its membership for good; %zu of its devices are booked",
+			id, booked);
+	if (placed > 0)
+		buf_printf(&text, "; %zu reservation%s placed there for later %s", placed,
+			   placed == 1 ? "" : "s",
+			   lost ? "is placed on other nodes, or waits until one has room"
+				: "has to be moved or cancelled first");
+	return arena_strdup(&cli->arena, buf_text(&text));
+}
+
 static bool retire(struct cli *cli, struct error *error)
 {
 	CLEANUP(tree) json_t *node = NULL, *body = json_object();
@@ -150,12 +201,8 @@ static bool retire(struct cli *cli, struct error *error)
 	if (!noun_fetch(cli, NOUN_NODE, cli->options->operands[0], &node, error))
 		return false;
 	const char *id = view_text(node, "id");
-	const char *question = arena_printf(
-		&cli->arena,
-		lost ? "declaring %s lost frees its %zu booked devices without asking the machine: "
-		       "pods there may still use them"
-		     : "retiring %s ends its membership for good; %zu of its devices are booked",
-		id, booked_devices(node));
+	const char *question = retire_question(cli, id, node, lost);
+
 	if (lost)
 		tree_set(body, "lost", json_true());
 	if (verb_confirm(cli, id, "retire", body, question, error) &&
@@ -173,6 +220,7 @@ static bool retire(struct cli *cli, struct error *error)
 
 static const struct option LIST_OPTIONS[] = {
 	{"pool", 0, OPTION_TEXT, "POOL", "only those of this pool", 0, 0, NULL},
+	VERB_OWNERS,
 	{0},
 };
 

@@ -5,8 +5,11 @@
 #include "cli/view.h"
 #include "text/suggest.h"
 
-#define MIN_PREFIX  4 /* characters of an id proper that may stand for it */
-#define MATCH_SHOWN 4 /* ids listed for an ambiguous text */
+#define MIN_PREFIX  4        /* characters of an id proper that may stand for it */
+#define MATCH_SHOWN 4        /* ids listed for an ambiguous text */
+#define OWNER_NAME  "tenant" /* put beside tenantId, which the API gives */
+
+#define ALLOCATION "alc_" /* ids of the parts of reservations, which bcd knows alone */
 
 #define NODES_LOOKED_AT 100 /* for a remark about them */
 #define NODES_NOTED     3
@@ -64,6 +67,32 @@ static const struct noun *noun_of_id(const char *text)
 	return NULL;
 }
 
+/* Does it begin an id, with too little of it? "rsv_" itself begins all and means none. */
+static bool too_short(const struct noun *noun, const json_t *items, const char *text)
+{
+	size_t index, length = prefix_length(text), prefix = strlen(noun->prefix) + 1;
+	json_t *item;
+
+	json_array_foreach(items, index, item)
+	{
+		const char *id = view_text(item, "id");
+		if (id && length > 0 &&
+		    ((length > prefix && strncmp(id, text, length) == 0) ||
+		     (strlen(id) > prefix && strncmp(id + prefix, text, length) == 0)))
+			return true;
+	}
+	return false;
+}
+
+static bool say_too_short(const struct noun *noun, const char *text, struct error *error)
+{
+	error_set(error, ERROR_INVALID_INPUT, "%s '%s' is too short to name one", noun->word, text);
+	return error_hint(error,
+			  "Give %d characters or more after '%s_'%s. All %s: better-compute %s",
+			  MIN_PREFIX, noun->prefix, noun->name_key ? ", or its name" : "",
+			  noun->plural, strrchr(noun->path, '/') + 1);
+}
+
 static bool not_found(const struct noun *noun, const json_t *items, const char *text,
 		      struct error *error)
 {
@@ -76,6 +105,10 @@ static bool not_found(const struct noun *noun, const json_t *items, const char *
 		const char *name = item_name(noun, item);
 		if (name)
 			*vec_push(&names) = name;
+	}
+	if (too_short(noun, items, text)) {
+		vec_deinit(&names);
+		return say_too_short(noun, text, error);
 	}
 	const struct noun *other = noun_of_id(text);
 	if (other && other != noun) {
@@ -98,22 +131,51 @@ static bool not_found(const struct noun *noun, const json_t *items, const char *
 	return false;
 }
 
+/* How many a text names. */
+enum several {
+	SEVERAL_NOT,
+	SEVERAL_OF_ONE,     /* of one tenant, or of none */
+	SEVERAL_OF_TENANTS, /* so that a tenant's name can tell which */
+};
+
+/* Whose it is: by name, where noun_resolve() has put it there. */
+static const char *owner(const json_t *item)
+{
+	const char *name = view_text(item, OWNER_NAME);
+
+	return name ? name : view_text(item, "tenantId");
+}
+
+static bool owners_differ(const json_t *const *found, size_t count)
+{
+	for (size_t i = 1; i < count; i++) {
+		const char *first = view_text(found[0], "tenantId");
+		const char *other = view_text(found[i], "tenantId");
+		if (first && other && !str_equal(first, other))
+			return true;
+	}
+	return false;
+}
+
 static bool ambiguous(const struct noun *noun, const json_t *const *found, size_t count,
-		      const char *text, struct error *error)
+		      const char *text, bool by_name, bool differ, struct error *error)
 {
 	CLEANUP(buf) struct buf ids = {0};
 
-	for (size_t i = 0; i < count && i < MATCH_SHOWN; i++)
-		buf_printf(&ids, "%s%s", i ? ", " : "", view_text(found[i], "id"));
+	for (size_t i = 0; i < count && i < MATCH_SHOWN; i++) {
+		const char *of = differ ? owner(found[i]) : NULL;
+		buf_printf(&ids, "%s%s%s%s", i ? ", " : "", view_text(found[i], "id"),
+			   of ? " of " : "", of ? of : "");
+	}
 	if (count > MATCH_SHOWN)
 		buf_add_text(&ids, ", …");
 	error_set(error, ERROR_INVALID_INPUT, "%s '%s' could be %zu: %s", noun->word, text, count,
 		  buf_text(&ids));
-	return error_hint(error, "Write more of the id.");
+	return error_hint(error, by_name ? "Use the id." : "Write more of the id.");
 }
 
-bool noun_match(const struct noun *noun, const json_t *items, const char *text, const char **ret_id,
-		struct error *error)
+static bool match(const struct noun *noun, const json_t *items, const char *text,
+		  const char **ret_id, enum several *ret_several, struct error *error)
 {
 	VEC(const json_t *) by_name = {0}, by_id = {0};
 	size_t index, length = prefix_length(text);
@@ -132,15 +194,169 @@ bool noun_match(const struct noun *noun, const json_t *items, const char *text, 
 	/* A whole name wins over the beginning of an id. */
 	size_t count = by_name.count ? by_name.count : by_id.count;
 	const json_t *const *found = by_name.count ? by_name.items : by_id.items;
+	bool differ = owners_differ(found, count);
 	if (count == 0)
 		ok = not_found(noun, items, text, error);
 	else if (count > 1)
-		ok = ambiguous(noun, found, count, text, error);
+		ok = ambiguous(noun, found, count, text, by_name.count > 0, differ, error);
 	else
 		*ret_id = view_text(found[0], "id");
+	*ret_several = count <= 1 ? SEVERAL_NOT : differ ? SEVERAL_OF_TENANTS : SEVERAL_OF_ONE;
 	vec_deinit(&by_name);
 	vec_deinit(&by_id);
 	return ok;
+}
+
+/* bcd, its conditions and events name a reservation's parts alone: the reservation that has one, among those
+ * that the key may see. NULL: none of these has it. */
+static const char *find_allocation(const json_t *reservations, const char *text)
+{
+	size_t index, part, length = prefix_length(text);
+	json_t *item, *allocation;
+
+	json_array_foreach(reservations, index, item)
+	{
+		json_array_foreach(json_object_get(item, "allocations"), part, allocation)
+		{
+			const char *id = view_text(allocation, "id");
+
+			if (id && strncmp(id, text, length) == 0)
+				return view_text(item, "id");
+		}
+	}
+	return NULL;
+}
+
+static bool resolve_allocation(struct cli *cli, const char *text, const char **ret_id,
+			       struct error *error)
+{
+	static const char *const QUERIES[] = {"live=true", NULL}; /* what is over may be much */
+	const struct noun *noun = noun_get(NOUN_RESERVATION);
+
+	for (size_t i = 0; i < ARRAY_SIZE(QUERIES); i++) {
+		CLEANUP(tree) json_t *items = NULL;
+		const char *id;
+
+		if (!api_list(cli->api, noun->path, QUERIES[i], &items, error))
+			return false;
+		id = find_allocation(items, text);
+		if (!id)
+			continue;
+		*ret_id = arena_strdup(&cli->arena, id);
+		return true;
+	}
+	error_set(error, ERROR_NOT_FOUND, "no %s has an allocation '%s'", noun->word, text);
+	hint_listing(noun, error);
+	return false;
+}
+
+bool noun_match(const struct noun *noun, const json_t *items, const char *text, const char **ret_id,
+		struct error *error)
+{
+	enum several ignored;
+
+	return match(noun, items, text, ret_id, &ignored, error);
+}
+
+/* --- what several tenants have --- */
+
+/* Those that belong to one tenant: a new reference. */
+static json_t *items_of(const json_t *items, const char *tenant)
+{
+	json_t *own = json_array(), *item;
+	size_t index;
+
+	json_array_foreach(items, index, item)
+	{
+		const char *id = view_text(item, "tenantId");
+		if (id && str_equal(id, tenant))
+			json_array_append(own, item);
+	}
+	return own;
+}
+
+static bool takes_tenant(const struct cli *cli)
+{
+	for (size_t i = 0; i < cli->options->count; i++) {
+		if (str_equal(cli->options->values[i].option->name, "tenant"))
+			return true;
+	}
+	return false;
+}
+
+/* The tenant that is named beside it: --tenant, or the context's; *ret_id NULL: none. */
+static bool tenant_beside(struct cli *cli, const char **ret_id, struct error *error)
+{
+	const char *text = options_text(cli->options, "tenant");
+
+	if (!text)
+		text = cli->context.values[CONTEXT_TENANT].text;
+	*ret_id = NULL;
+	return !text || noun_resolve(cli, NOUN_TENANT, text, ret_id, error);
+}
+
+static void name_owners(struct cli *cli, const json_t *items)
+{
+	CLEANUP(tree) json_t *names = noun_names(cli, NOUN_TENANT);
+	size_t index;
+	json_t *item;
+
+	json_array_foreach(items, index, item)
+	{
+		const char *id = view_text(item, "tenantId");
+		const char *name = id ? view_text(names, id) : NULL;
+		if (name)
+			tree_set(item, OWNER_NAME, tree_string(name));
+	}
+}
+
+/* The text names what several tenants have: the one beside it tells which, if one is named. */
+static bool match_by_tenant(struct cli *cli, enum noun_kind kind, const json_t *items,
+			    const char *text, const char **ret_id, struct error *error)
+{
+	const struct noun *noun = noun_get(kind);
+	bool takes = takes_tenant(cli);
+	struct error ignored; /* that of all is told */
+	const char *tenant = NULL;
+
+	if (takes && !tenant_beside(cli, &tenant, error))
+		return false;
+	if (tenant) {
+		CLEANUP(tree) json_t *own = items_of(items, tenant);
+		if (noun_match(noun, own, text, ret_id, &ignored))
+			return true;
+	}
+	name_owners(cli, items);
+	return noun_match(noun, items, text, ret_id, error) ||
+	       (takes && !tenant ? error_hint(error, "Use the id, or --tenant TENANT.") : false);
+}
+
+/* `pools archive h100 --tenant acme` is about no pool of anybody else, though only they have one. Of
+ * what a command uses besides (--pool, --site) it decides only where the name doesn't. */
+static bool asked_of_tenant(const struct cli *cli, enum noun_kind kind)
+{
+	return kind != NOUN_TENANT && kind == cli->command->names && takes_tenant(cli) &&
+	       options_given(cli->options, "tenant");
+}
+
+static bool match_of_tenant(struct cli *cli, enum noun_kind kind, const json_t *items,
+			    const char *text, const char **ret_id, struct error *error)
+{
+	const struct noun *noun = noun_get(kind);
+	CLEANUP(tree) json_t *own = NULL;
+	const char *tenant;
+
+	if (!tenant_beside(cli, &tenant, error))
+		return false;
+	own = items_of(items, tenant);
+	if (noun_match(noun, own, text, ret_id, error))
+		return true;
+	if (error->code == ERROR_NOT_FOUND && json_array_size(own) == 0)
+		error_set(error, ERROR_NOT_FOUND, "tenant '%s' has no %s",
+			  options_text(cli->options, "tenant"), noun->plural);
+	if (error->code == ERROR_NOT_FOUND)
+		hint_listing(noun, error);
+	return false;
 }
 
 bool noun_resolve(struct cli *cli, enum noun_kind kind, const char *text, const char **ret_id,
@@ -148,14 +364,24 @@ bool noun_resolve(struct cli *cli, enum noun_kind kind, const char *text, const 
 {
 	const struct noun *noun = noun_get(kind);
 	CLEANUP(tree) json_t *items = NULL;
+	enum several several = SEVERAL_NOT;
 	const char *id;
 
 	if (id_valid(text, noun->prefix)) {
 		*ret_id = text;
 		return true;
 	}
-	if (!api_list(cli->api, noun->path, NULL, &items, error) ||
-	    !noun_match(noun, items, text, &id, error))
+	if (kind == NOUN_RESERVATION && str_starts(text, ALLOCATION) &&
+	    prefix_length(text) >= strlen(ALLOCATION) + MIN_PREFIX)
+		return resolve_allocation(cli, text, ret_id, error);
+	if (!api_list(cli->api, noun->path, NULL, &items, error))
+		return false;
+	if (asked_of_tenant(cli, kind)) {
+		if (!match_of_tenant(cli, kind, items, text, &id, error))
+			return false;
+	} else if (!match(noun, items, text, &id, &several, error) &&
+		   !(several == SEVERAL_OF_TENANTS &&
+		     match_by_tenant(cli, kind, items, text, &id, error)))
 		return false;
 	*ret_id = arena_strdup(&cli->arena, id);
 	return true;
@@ -250,26 +476,45 @@ void noun_note_simulated(struct cli *cli, json_t *nodes)
 		output_note("so are those of %zu more nodes", count - NODES_NOTED);
 }
 
+static void drop_others(json_t *items, noun_keep *keep)
+{
+	for (size_t i = json_array_size(items); keep && i-- > 0;) {
+		if (!keep(json_array_get(items, i)))
+			json_array_remove(items, i);
+	}
+}
+
 bool noun_list(struct cli *cli, enum noun_kind kind, const char *query, const char *which,
-	       struct error *error)
+	       noun_keep *keep, struct error *error)
 {
 	const struct noun *noun = noun_get(kind);
 	CLEANUP(tree) json_t *items = NULL;
 	CLEANUP(table) struct table table;
 	CLEANUP(noun_view) struct noun_view view = {cli, &table, {0}};
+	const char *tenant = NULL;
 	size_t index;
 	json_t *item;
 
 	table_init(&table, noun->columns, noun->column_count);
 	if (!api_list(cli->api, noun->path, query, &items, error))
 		return false;
+	/* The API narrows some lists itself: those have it in the query. */
+	if (!(query && strstr(query, "tenantId=")) && takes_tenant(cli) &&
+	    options_given(cli->options, "tenant")) {
+		if (!tenant_beside(cli, &tenant, error))
+			return false;
+		json_t *own = items_of(items, tenant);
+		json_decref(items);
+		items = own;
+	}
+	drop_others(items, keep);
 	if (output_raw_list(cli, items))
 		return true;
 	if (json_array_size(items) == 0) {
 		output_note("no %s %s; make one: %s", noun->plural,
-			    which   ? which
-			    : query ? "of this kind"
-				    : "yet",
+			    which             ? which
+			    : query || tenant ? "of this kind"
+					      : "yet",
 			    noun->make);
 		return true;
 	}

@@ -43,7 +43,10 @@ struct noun {
 const struct noun *noun_get(enum noun_kind kind);
 
 /* The id of what `text` names. NOT_FOUND with the nearest name; CONFLICT-free: an ambiguous text is
- * INVALID_INPUT that lists what it could be. The id lives in the cli's arena. */
+ * INVALID_INPUT that lists what it could be. Of what several tenants have by one name, that of the
+ * tenant beside it is meant: of --tenant where the command takes it, or of the context. What a command
+ * with --tenant is about, by its row, is looked for among that tenant's alone. A reservation is also
+ * named by one of its allocations. The id lives in the cli's arena. */
 MUST_CHECK bool noun_resolve(struct cli *cli, enum noun_kind kind, const char *text,
 			     const char **ret_id, struct error *error);
 
@@ -58,10 +61,13 @@ MUST_CHECK bool noun_fetch(struct cli *cli, enum noun_kind kind, const char *tex
 /* Returns false; NOT_FOUND gets a hint at the listing. */
 bool noun_missing(enum noun_kind kind, struct error *error);
 
-/* Lists, as `-o` says. `query` may be NULL; `which` says of which there are none, such as "of this
- * kind"; NULL: by itself. */
+typedef bool noun_keep(const json_t *item);
+
+/* Lists, as `-o` says: those of the answer that `keep` keeps, which may be NULL. `query` may be NULL.
+ * Where it has no tenantId, and the command takes --tenant, that narrows here. `which` says of which
+ * there are none, such as "of this kind"; NULL: by itself. */
 MUST_CHECK bool noun_list(struct cli *cli, enum noun_kind kind, const char *query,
-			  const char *which, struct error *error);
+			  const char *which, noun_keep *keep, struct error *error);
 /* Prints an object: its noun's page or all its fields, or as `-o` says. */
 void noun_print(struct cli *cli, const json_t *item);
 

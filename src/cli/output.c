@@ -6,7 +6,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define NOTE     "note: "
 #define NOTE_MIN 32 /* characters of a remark in a line, however narrow the terminal */
 
 static size_t width_of(int fd)
@@ -127,24 +126,38 @@ bool output_raw_list(const struct cli *cli, json_t *items)
 	return output_raw(cli, list);
 }
 
-void output_note(const char *format, ...)
+static PRINTF(2, 0) void remark(const char *label, const char *format, va_list args)
 {
-	size_t width = width_of(STDERR_FILENO), column = strlen(NOTE);
+	size_t width = width_of(STDERR_FILENO), column = strlen(label);
+	CLEANUP(free) char *text = formatted(format, args);
 	CLEANUP(buf) struct buf out = {0};
-	CLEANUP(free) char *text = NULL;
-	va_list args;
 
-	va_start(args, format);
-	text = formatted(format, args);
-	va_end(args);
 	table_sanitize(text);
-	buf_add_text(&out, NOTE);
+	buf_add_text(&out, label);
 	page_add_wrapped(&out, text, column,
 			 width == 0                  ? SIZE_MAX
 			 : width < column + NOTE_MIN ? NOTE_MIN
 						     : width - column);
 	fflush(stdout); /* a remark follows what it is about, also where both go to one place */
 	fwrite(out.data, 1, out.length, stderr);
+}
+
+void output_note(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	remark("note: ", format, args);
+	va_end(args);
+}
+
+void output_warning(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	remark("warning: ", format, args);
+	va_end(args);
 }
 
 void output_error(const struct cli *cli, const struct error *error, const char *request_id)

@@ -27,6 +27,8 @@ void output_json(struct buf *out, const json_t *value);
 
 /* A remark for the person, on stderr: "note: ...", in lines that fit the terminal. */
 void output_note(const char *format, ...) PRINTF(1, 2);
+/* The same with "warning: ": what was asked for is done, and won't work as it is. */
+void output_warning(const char *format, ...) PRINTF(1, 2);
 
 /* At most three lines on stderr: what failed, why, what to do; -v adds code and request id. */
 void output_error(const struct cli *cli, const struct error *error, const char *request_id);

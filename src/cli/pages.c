@@ -25,13 +25,15 @@ static void add_conditions(struct cli *cli, struct page *page, const json_t *con
 		const char *type = view_text(item, "type"), *message = view_text(item, "message");
 		const char *reason = view_text(item, "reason");
 		const char *since = view_relative(&cli->arena, item, "since", cli->now);
+		const char *next = view_text(item, "next");
 		const char *text = message && message[0] ? message : reason;
 		bool sentence = text && str_ends(text, ".");
 
 		/* All is as this machine's owner wants it. */
 		if (cli->output != CLI_WIDE && type && str_equal(type, "HostUnsupported"))
 			continue;
-		page_linef(page, type ? type : "?", "%s%s%s%s", text ? text : "true",
+		page_linef(page, type ? type : "?", "%s%s%s%s%s%s", text ? text : "true",
+			   next ? " " : "", next ? next : "",
 			   !since     ? ""
 			   : sentence ? " (Since "
 				      : " (since ",

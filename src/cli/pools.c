@@ -15,50 +15,114 @@ static const struct {
 	{"gpu-api", "gpuApi"},
 };
 
+/* What --unset may take out: each flag's own part; of `kubernetes`, the whole. */
+#define UNSET_KUBERNETES "kubernetes"
+#define UNSET_LABELS     "node-label"
+#define UNSET_TAINTS     "node-taint"
+#define UNSET_PLATFORM   "platform-operated"
+#define UNSET_PLACEMENT  "placement"
+
+static bool add_label(json_t *labels, json_t *given, const char *text, struct error *error)
+{
+	const char *equals = strchr(text, '=');
+	CLEANUP(free) char *name = NULL;
+
+	if (!equals || equals == text) {
+		error_set(error, ERROR_INVALID_INPUT, "--node-label: '%s' is not NAME=VALUE", text);
+		return error_hint(
+			error, "To take all labels out: pools update POOL --unset " UNSET_LABELS);
+	}
+	name = mem_dup(text, (size_t)(equals - text) + 1);
+	name[equals - text] = '\0';
+	if (json_object_get(given, name))
+		return error_set(error, ERROR_INVALID_INPUT, "--node-label: '%s' is given twice",
+				 name);
+	tree_set(given, name, json_true());
+	tree_set(labels, name, tree_string(equals + 1));
+	return true;
+}
+
+/* One label each: the others stay. */
 static bool add_labels(const struct options *options, json_t *kubernetes, struct error *error)
 {
-	const struct option_value *labels = options_value(options, "node-label");
-	json_t *map;
+	const struct option_value *texts = options_value(options, "node-label");
+	CLEANUP(tree) json_t *given = json_object();
+	json_t *labels = json_object_get(kubernetes, "labels");
 
-	if (labels->list_count == 0)
-		return true;
-	map = json_object();
-	tree_set(kubernetes, "labels", map);
-	for (size_t i = 0; i < labels->list_count; i++) {
-		const char *equals = strchr(labels->list[i], '=');
-		CLEANUP(free) char *name = NULL;
-		if (!equals || equals == labels->list[i])
-			return error_set(error, ERROR_INVALID_INPUT,
-					 "--node-label: '%s' is not NAME=VALUE", labels->list[i]);
-		name = mem_dup(labels->list[i], (size_t)(equals - labels->list[i]) + 1);
-		name[equals - labels->list[i]] = '\0';
-		if (json_object_get(map, name))
-			return error_set(error, ERROR_INVALID_INPUT,
-					 "--node-label: '%s' is given twice", name);
-		tree_set(map, name, tree_string(equals + 1));
+	if (texts->list_count > 0 && !json_is_object(labels)) {
+		labels = json_object();
+		tree_set(kubernetes, "labels", labels);
+	}
+	for (size_t i = 0; i < texts->list_count; i++) {
+		if (!add_label(labels, given, texts->list[i], error))
+			return false;
 	}
 	return true;
 }
 
-static void add_taints(const struct options *options, json_t *kubernetes)
+/* "key=value:Effect" stands for the same taint as another with its key and effect. */
+static bool same_taint(const char *a, const char *b)
 {
-	const struct option_value *taints = options_value(options, "node-taint");
-	json_t *list;
+	size_t key = strcspn(a, "=:");
+	const char *a_effect = strrchr(a, ':'), *b_effect = strrchr(b, ':');
 
-	if (taints->list_count == 0)
-		return;
-	list = json_array();
-	tree_set(kubernetes, "taints", list);
-	for (size_t i = 0; i < taints->list_count; i++)
-		tree_append(list, tree_string(taints->list[i]));
+	return key == strcspn(b, "=:") && strncmp(a, b, key) == 0 && a_effect && b_effect &&
+	       str_equal(a_effect, b_effect);
 }
 
-static bool policy_from_flags(const struct options *options, json_t **ret_policy,
-			      struct error *error)
+static void add_taints(const struct options *options, json_t *kubernetes)
 {
-	CLEANUP(tree) json_t *policy = json_object(), *kubernetes = json_object();
+	const struct option_value *texts = options_value(options, "node-taint");
+	json_t *taints = json_object_get(kubernetes, "taints");
+
+	if (texts->list_count > 0 && !json_is_array(taints)) {
+		taints = json_array();
+		tree_set(kubernetes, "taints", taints);
+	}
+	for (size_t i = 0; i < texts->list_count; i++) {
+		size_t at = 0;
+
+		while (at < json_array_size(taints)) {
+			const char *there = json_string_value(json_array_get(taints, at));
+			if (there && same_taint(there, texts->list[i]))
+				break;
+			at++;
+		}
+		if (at < json_array_size(taints))
+			json_array_set_new(taints, at, tree_string(texts->list[i]));
+		else
+			tree_append(taints, tree_string(texts->list[i]));
+	}
+}
+
+static void take_out(json_t *policy, const char *part)
+{
+	json_t *kubernetes = json_object_get(policy, "kubernetes");
+
+	if (str_equal(part, UNSET_KUBERNETES))
+		json_object_del(policy, "kubernetes");
+	else if (str_equal(part, UNSET_PLACEMENT))
+		json_object_del(policy, "placement");
+	else if (str_equal(part, UNSET_PLATFORM))
+		json_object_del(kubernetes, "platformOperated");
+	else if (str_equal(part, UNSET_LABELS))
+		json_object_del(kubernetes, "labels");
+	else if (str_equal(part, UNSET_TAINTS))
+		json_object_del(kubernetes, "taints");
+	for (size_t i = 0; i < ARRAY_SIZE(KUBERNETES_TEXTS); i++) {
+		if (str_equal(part, KUBERNETES_TEXTS[i].flag))
+			json_object_del(kubernetes, KUBERNETES_TEXTS[i].key);
+	}
+}
+
+/* Puts what flags say into a policy; the rest of it stays. */
+static bool apply_flags(const struct options *options, json_t *policy, struct error *error)
+{
+	CLEANUP(tree) json_t *kubernetes = json_object();
 	const char *placement = options_text(options, "placement");
 
+	if (json_is_object(json_object_get(policy, "kubernetes")))
+		json_object_update(kubernetes, json_object_get(policy, "kubernetes"));
 	for (size_t i = 0; i < ARRAY_SIZE(KUBERNETES_TEXTS); i++) {
 		const char *text = options_text(options, KUBERNETES_TEXTS[i].flag);
 		if (text)
@@ -73,36 +137,51 @@ static bool policy_from_flags(const struct options *options, json_t **ret_policy
 		tree_set(policy, "kubernetes", json_incref(kubernetes));
 	if (placement)
 		tree_set(policy, "placement", tree_string(placement));
-	*ret_policy = TAKE(policy);
 	return true;
 }
 
-static bool read_policy(const struct options *options, json_t **ret_policy, struct error *error)
+/* The first flag given that is about the policy; NULL when none is. */
+static const char *policy_flag(const struct options *options)
 {
-	CLEANUP(tree) json_t *from_flags = NULL;
-	const char *path = options_text(options, "policy");
+	static const char *const OTHERS[] = {"kubernetes", "platform-operated", "node-label",
+					     "node-taint", "placement"};
 
-	if (!policy_from_flags(options, &from_flags, error))
-		return false;
-	if (path && json_object_size(from_flags) > 0) {
-		error_set(error, ERROR_INVALID_INPUT,
-			  "the policy is given twice, by --policy and by "
-			  "other flags");
-		return error_hint(error, "Put it all into the file, or leave --policy out.");
+	for (size_t i = 0; i < ARRAY_SIZE(KUBERNETES_TEXTS); i++) {
+		if (options_given(options, KUBERNETES_TEXTS[i].flag))
+			return KUBERNETES_TEXTS[i].flag;
 	}
-	if (path)
-		return cli_read_json(path, ret_policy, error);
-	*ret_policy = TAKE(from_flags);
-	return true;
+	for (size_t i = 0; i < ARRAY_SIZE(OTHERS); i++) {
+		if (options_given(options, OTHERS[i]))
+			return OTHERS[i];
+	}
+	return NULL;
+}
+
+/* A file is the whole policy. */
+static bool check_given_once(const struct options *options, const char *flag, struct error *error)
+{
+	if (!flag || !options_given(options, "policy"))
+		return true;
+	error_set(error, ERROR_INVALID_INPUT, "the policy is given twice, by --policy and by --%s",
+		  flag);
+	return error_hint(error, "Put it all into the file, or leave --policy out.");
 }
 
 /* --- verbs --- */
 
 static bool create(struct cli *cli, struct error *error)
 {
+	const char *path = options_text(cli->options, "policy");
 	CLEANUP(tree) json_t *body = json_object(), *policy = NULL;
 
-	if (!read_policy(cli->options, &policy, error) || !verb_body(cli, body, error))
+	if (path && !cli_read_json(path, &policy, error))
+		return false;
+	if (!path) {
+		policy = json_object();
+		if (!apply_flags(cli->options, policy, error))
+			return false;
+	}
+	if (!verb_body(cli, body, error))
 		return false;
 	tree_set(body, "policy", TAKE(policy));
 	return verb_post(cli, body, error);
@@ -113,6 +192,8 @@ static bool check_create(struct cli *cli, struct error *error)
 	bool site = options_given(cli->options, "site"),
 	     model = options_given(cli->options, "gpu-model");
 
+	if (!check_given_once(cli->options, policy_flag(cli->options), error))
+		return false;
 	if (site && model)
 		return true;
 	error_set(error, ERROR_INVALID_INPUT, "%s",
@@ -123,22 +204,71 @@ static bool check_create(struct cli *cli, struct error *error)
 				 "--gpu-model H100. All sites: better-compute sites");
 }
 
+static bool check_update(struct cli *cli, struct error *error)
+{
+	const struct options *options = cli->options;
+	const char *flag = policy_flag(options);
+
+	return check_given_once(options,
+				flag                              ? flag
+				: options_given(options, "unset") ? "unset"
+								  : NULL,
+				error);
+}
+
+/* The policy that is there, with what flags say; and the version it was of, so that nothing that
+ * somebody else changed meanwhile is put back. */
+static bool changed_policy(struct cli *cli, const json_t *pool, json_t *body, struct error *error)
+{
+	const struct option_value *parts = options_value(cli->options, "unset");
+	const json_t *now = json_object_get(pool, "policy");
+	CLEANUP(tree) json_t *policy = json_is_object(now) ? json_deep_copy(now) : json_object();
+
+	for (size_t i = 0; i < parts->list_count; i++)
+		take_out(policy, parts->list[i]);
+	if (!apply_flags(cli->options, policy, error))
+		return false;
+	tree_set(body, "policy", TAKE(policy));
+	if (!json_object_get(body, "ifVersion"))
+		tree_set(body, "ifVersion", json_integer((json_int_t)view_number(pool, "version")));
+	return true;
+}
+
+static bool update_by_flags(struct cli *cli, json_t *body, struct error *error)
+{
+	bool own_version = !options_given(cli->options, "if-version");
+	CLEANUP(tree) json_t *pool = NULL;
+
+	if (!noun_fetch(cli, NOUN_POOL, cli->options->operands[0], &pool, error) ||
+	    !changed_policy(cli, pool, body, error))
+		return false;
+	if (verb_patch_id(cli, view_text(pool, "id"), body, error))
+		return true;
+	if (own_version && error->code == ERROR_CONFLICT && !options_given(cli->options, "name"))
+		error_hint(error, "Somebody changed it at the same time: say it again.");
+	return false;
+}
+
 static bool update(struct cli *cli, struct error *error)
 {
 	const struct options *options = cli->options;
+	const char *path = options_text(options, "policy");
 	CLEANUP(tree) json_t *body = json_object(), *policy = NULL;
 
-	if (!read_policy(options, &policy, error))
+	if (path && !cli_read_json(path, &policy, error))
 		return false;
-	if (json_object_size(policy) > 0 || options_given(options, "policy"))
+	if (path)
 		tree_set(body, "policy", TAKE(policy));
 	if (!verb_body(cli, body, error))
 		return false;
+	if (policy_flag(options) || options_given(options, "unset"))
+		return update_by_flags(cli, body, error);
 	if (json_object_size(body) == 1)
 		json_object_del(body, "ifVersion"); /* by itself it changes nothing */
-	return verb_patch(
-		cli, body,
-		"Give the whole new policy, by --policy FILE or by flags, or --name NAME.", error);
+	return verb_patch(cli, body,
+			  "Say what of its policy, by flags; the whole of it, by --policy FILE; or "
+			  "--name NAME.",
+			  error);
 }
 
 static bool archive(struct cli *cli, struct error *error)
@@ -216,11 +346,21 @@ static const struct option CREATE_OPTIONS[] = {
 	{0},
 };
 
+static const char *const UNSET_PARTS[] = {
+	UNSET_KUBERNETES, UNSET_PLATFORM,       "api-server", "ca-cert-sha256",
+	"join-token-ref", "kubernetes-version", "gpu-api",    UNSET_LABELS,
+	UNSET_TAINTS,     UNSET_PLACEMENT,      NULL};
+
 static const struct option UPDATE_OPTIONS[] = {
 	{"name", 0, OPTION_TEXT, "NAME", "its new name", 0, 0, NULL},
 	{"if-version", 0, OPTION_NUMBER, "N", "refuse if somebody changed it since", 1, INT64_MAX,
 	 NULL},
+	{"unset", 0, OPTION_LIST, "PART",
+	 "take it out of the policy: a flag's name, such as placement, or kubernetes, all of that; "
+	 "repeatable",
+	 0, 0, UNSET_PARTS},
 	POLICY_OPTIONS,
+	VERB_OWNER,
 	{0},
 };
 
@@ -243,6 +383,7 @@ const struct command POOL_COMMANDS[] = {
 		.verb = "list",
 		.summary = "list the pools",
 		.flags = COMMAND_DEFAULT | COMMAND_DAILY | COMMAND_API | COMMAND_OUTPUT,
+		.options = VERB_OWNERS_OPTIONS,
 		.example = "better-compute pools -o wide\n",
 		.run = verb_list,
 	},
@@ -263,16 +404,21 @@ const struct command POOL_COMMANDS[] = {
 		POOLS,
 		VERB_SHOWS("POOL"),
 		.summary = "show one pool",
+		.options = VERB_OWNER_OPTIONS,
 		.example = "better-compute pools show h200 -o json\n",
 	},
 	{
 		POOLS,
 		VERB_CHANGES("update", "POOL"),
-		.summary = "replace a pool's policy, or rename it",
+		.summary = "change a pool's policy, or rename it",
 		.options = UPDATE_OPTIONS,
-		.more = "The policy given is the whole new one. Changed taints reach only machines "
+		.more = "Each flag changes its own part of the policy, --unset takes one out, and "
+			"the rest stays: a label or taint given is set beside the others. The file "
+			"of --policy is the whole new policy. Changed taints reach only machines "
 			"that register afterwards.",
-		.example = "better-compute pools update h200 --kubernetes --placement spread\n",
+		.example = "better-compute pools update h200 --placement spread\n"
+			   "better-compute pools update h200 --unset placement --dry-run\n",
+		.check = check_update,
 		.fields = UPDATE_FIELDS,
 		.run = update,
 	},
@@ -280,6 +426,7 @@ const struct command POOL_COMMANDS[] = {
 		POOLS,
 		VERB_ASKS("archive", "POOL"),
 		.summary = "take no new reservations in a pool",
+		.options = VERB_OWNER_OPTIONS,
 		.example = "better-compute pools archive h200 --yes\n",
 		.run = archive,
 	},

@@ -9,20 +9,34 @@
 #include "cli/when.h"
 #include "text/yaml.h"
 
-/* Whoever doesn't ask for others sees what isn't over. */
+#define RELEASING "releasing"
+
+/* "releasing" is what people are told; the API says released, with a condition. */
+static bool is_releasing(const json_t *reservation)
+{
+	const char *state = view_state(reservation);
+
+	return state && str_equal(state, RELEASING);
+}
+
+/* Whoever doesn't ask for others sees what isn't over, and what pods still hold. */
 static bool list(struct cli *cli, struct error *error)
 {
 	static const char *const ASK_FOR_OTHERS[] = {"all", "state-is", "from", "to"};
+	const char *state = options_text(cli->options, "state-is");
+	bool releasing = state && str_equal(state, RELEASING), live = true;
 	CLEANUP(buf) struct buf query = {0};
-	bool live = true;
 
 	for (size_t i = 0; i < ARRAY_SIZE(ASK_FOR_OTHERS); i++)
 		live = live && !options_given(cli->options, ASK_FOR_OTHERS[i]);
-	if (live)
+	if (live || releasing)
 		api_query_add(&query, "live", "true");
+	if (state)
+		api_query_add(&query, "state", releasing ? "released" : state);
 	return verb_query(cli, &query, error) && period_query(cli, &query, error) &&
 	       noun_list(cli, NOUN_RESERVATION, query.length ? buf_text(&query) : NULL,
-			 live ? "now (--all lists what is over, too)" : NULL, error);
+			 live ? "now (--all lists what is over, too)" : NULL,
+			 releasing ? is_releasing : NULL, error);
 }
 
 static bool cancel_one(struct cli *cli, const char *id, struct error *error)
@@ -225,11 +239,15 @@ static bool pod_requests(struct cli *cli, struct error *error)
 	return true;
 }
 
-static const char *const STATES[] = {"pending", "placed",    "active",  "released",  "denied",
-				     "failed",  "cancelled", "expired", "preempted", NULL};
+static const char *const STATES[] = {"pending",  "placed",    "active", RELEASING,
+				     "released", "denied",    "failed", "cancelled",
+				     "expired",  "preempted", NULL};
 
 static const struct option LIST_OPTIONS[] = {
-	{"state-is", 's', OPTION_TEXT, "STATE", "only those in this state", 0, 0, STATES},
+	{"state-is", 's', OPTION_TEXT, "STATE",
+	 "only those in this state (releasing: over, "
+	 "and devices held)",
+	 0, 0, STATES},
 	{"all", 'a', OPTION_FLAG, NULL, "also what is over", 0, 0, NULL},
 	{"pool", 0, OPTION_TEXT, "POOL", "only those in this pool", 0, 0, NULL},
 	{"tenant", 0, OPTION_TEXT, "TENANT", "only this tenant's", 0, 0, NULL},
@@ -271,7 +289,6 @@ static const struct verb_field POD_FIELDS[] = {
 };
 
 static const struct verb_field LIST_FIELDS[] = {
-	FIELD_TEXT("state", "state-is"),
 	FIELD_ID("poolId", "pool", NOUN_POOL),
 	FIELD_ID("tenantId", "tenant", NOUN_TENANT),
 	{0},
@@ -311,6 +328,8 @@ const struct command RESERVATION_COMMANDS[] = {
 		RESERVATIONS,
 		VERB_SHOWS("ID"),
 		.summary = "show one reservation and its devices",
+		.more = "An allocation's id (alc_…), by which bcd, conditions and events name its "
+			"parts, names the reservation, too.",
 		.example = "better-compute reservations show rsv_01kb7\n"
 			   "better-compute reservations show rsv_01kb7 -o json\n",
 	},

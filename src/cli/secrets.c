@@ -65,6 +65,7 @@ static const struct option CREATE_OPTIONS[] = {
 static const struct option UPDATE_OPTIONS[] = {
 	FROM,
 	{"name", 0, OPTION_TEXT, "NAME", "its new name", 0, 0, NULL},
+	VERB_OWNER,
 	{0},
 };
 
@@ -77,6 +78,7 @@ const struct command SECRET_COMMANDS[] = {
 	{
 		SECRETS,
 		VERB_LISTS,
+		.options = VERB_OWNERS_OPTIONS,
 		.summary = "list the secrets (never a value)",
 		.example = "better-compute secrets\n",
 	},
@@ -98,6 +100,7 @@ const struct command SECRET_COMMANDS[] = {
 		SECRETS,
 		VERB_SHOWS("SECRET"),
 		.summary = "show a secret's record, without its value",
+		.options = VERB_OWNER_OPTIONS,
 		.example = "better-compute secrets show k8s-join\n",
 	},
 	{
@@ -113,6 +116,7 @@ const struct command SECRET_COMMANDS[] = {
 		SECRETS,
 		VERB_ASKS("delete", "SECRET"),
 		.summary = "forget a secret",
+		.options = VERB_OWNER_OPTIONS,
 		.example = "better-compute secrets delete k8s-join --yes\n",
 		.run = delete,
 	},

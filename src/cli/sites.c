@@ -28,6 +28,7 @@ static const struct option CREATE_OPTIONS[] = {
 
 static const struct option UPDATE_OPTIONS[] = {
 	{"name", 0, OPTION_TEXT, "NAME", "its new name", 0, 0, NULL},
+	VERB_OWNER,
 	{0},
 };
 
@@ -45,6 +46,7 @@ const struct command SITE_COMMANDS[] = {
 	{
 		SITES,
 		VERB_LISTS,
+		.options = VERB_OWNERS_OPTIONS,
 		.summary = "list the sites",
 		.example = "better-compute sites\n",
 	},
@@ -62,6 +64,7 @@ const struct command SITE_COMMANDS[] = {
 		SITES,
 		VERB_SHOWS("SITE"),
 		.summary = "show one site",
+		.options = VERB_OWNER_OPTIONS,
 		.example = "better-compute sites show frankfurt\n",
 	},
 	{
@@ -77,6 +80,7 @@ const struct command SITE_COMMANDS[] = {
 		SITES,
 		VERB_ASKS("archive", "SITE"),
 		.summary = "end a site for good, when no pool of it is active",
+		.options = VERB_OWNER_OPTIONS,
 		.example = "better-compute sites archive fra1 --yes\n",
 		.run = archive,
 	},

@@ -2,6 +2,9 @@
 #include "cli/output.h"
 #include "cli/view.h"
 
+const struct option VERB_OWNER_OPTIONS[] = {VERB_OWNER, {0}};
+const struct option VERB_OWNERS_OPTIONS[] = {VERB_OWNERS, {0}};
+
 static const struct noun *noun_of(const struct cli *cli)
 {
 	return noun_get(cli->command->names);
@@ -67,7 +70,7 @@ bool verb_list(struct cli *cli, struct error *error)
 
 	return verb_query(cli, &query, error) &&
 	       noun_list(cli, cli->command->names, query.length ? buf_text(&query) : NULL, NULL,
-			 error);
+			 NULL, error);
 }
 
 bool verb_show(struct cli *cli, struct error *error)
@@ -140,9 +143,12 @@ static const char *what_to_change(struct cli *cli)
 {
 	CLEANUP(buf) struct buf text = {0};
 
-	for (const struct option *row = cli->command->options; row->name; row++)
+	for (const struct option *row = cli->command->options; row->name; row++) {
+		if (str_equal(row->name, "tenant"))
+			continue; /* it only says which is meant */
 		buf_printf(&text, "%s--%s %s", text.length ? " or " : "Say ", row->name,
 			   row->value ? row->value : "");
+	}
 	buf_add_char(&text, '.');
 	return arena_strdup(&cli->arena, buf_text(&text));
 }
@@ -173,8 +179,12 @@ bool verb_patch(struct cli *cli, json_t *body, const char *hint, struct error *e
 		error_set(error, ERROR_INVALID_INPUT, "nothing to change");
 		return error_hint(error, "%s", hint);
 	}
-	return verb_id(cli, &id, error) &&
-	       send_and_print(cli, "PATCH", path_of(cli, id, NULL), body, error);
+	return verb_id(cli, &id, error) && verb_patch_id(cli, id, body, error);
+}
+
+bool verb_patch_id(struct cli *cli, const char *id, json_t *body, struct error *error)
+{
+	return send_and_print(cli, "PATCH", path_of(cli, id, NULL), body, error);
 }
 
 bool verb_send(struct cli *cli, const char *id, const char *action, json_t *body,

@@ -23,6 +23,15 @@
 	.verb = (word), VERB_ONE(what),                                                            \
 	.flags = COMMAND_CHANGES | COMMAND_ASKS | COMMAND_API | COMMAND_OUTPUT
 
+/* For commands about what tenants have: several may have one of that name. */
+#define VERB_OWNER                                                                                 \
+	{"tenant", 0, OPTION_TEXT, "TENANT", "whose it is, where others have one of that name",    \
+	 0,        0, NULL}
+#define VERB_OWNERS                                                                                \
+	{"tenant", 0, OPTION_TEXT, "TENANT", "only what this tenant has", 0, 0, NULL}              \
+	/* of a list */
+extern const struct option VERB_OWNER_OPTIONS[], VERB_OWNERS_OPTIONS[];
+
 /* The id that operand 0 names. */
 MUST_CHECK bool verb_id(struct cli *cli, const char **ret_id, struct error *error);
 
@@ -69,6 +78,8 @@ MUST_CHECK bool verb_update(struct cli *cli, struct error *error); /* of the one
 MUST_CHECK bool verb_post(struct cli *cli, json_t *body, struct error *error);
 /* PATCH of the one of operand 0; INVALID_INPUT with `hint` when the body is empty. */
 MUST_CHECK bool verb_patch(struct cli *cli, json_t *body, const char *hint, struct error *error);
+/* PATCH of ID, and prints the answer. */
+MUST_CHECK bool verb_patch_id(struct cli *cli, const char *id, json_t *body, struct error *error);
 /* POST .../ID/action; `body` may be NULL. *ret_answer NULL: only tried. */
 MUST_CHECK bool verb_send(struct cli *cli, const char *id, const char *action, json_t *body,
 			  json_t **ret_answer, struct error *error);

@@ -163,6 +163,26 @@ const char *view_nodes(struct arena *arena, const json_t *reservation)
 	return count > 1 ? arena_printf(arena, "%s +%zu", first, count - 1) : first;
 }
 
+/* Devices in the midst of a sentence, too, as short as the tables have them: "(gpu/6f1c…, gpu/9a20…)". */
+static void add_message(struct buf *text, const char *message)
+{
+	static const char ENDS[] = " ,;:()'\n";
+
+	while (*message) {
+		size_t length = strcspn(message, ENDS);
+		CLEANUP(buf) struct buf word = {0};
+
+		buf_add(&word, message, length);
+		if (str_starts(message, "gpu/"))
+			table_add_device(text, buf_text(&word));
+		else
+			buf_add(text, message, length);
+		message += length;
+		for (; *message && strchr(ENDS, *message); message++)
+			buf_add_char(text, *message);
+	}
+}
+
 const char *view_conditions(struct arena *arena, const json_t *conditions)
 {
 	CLEANUP(buf) struct buf text = {0};
@@ -174,8 +194,9 @@ const char *view_conditions(struct arena *arena, const json_t *conditions)
 		const char *type = view_text(item, "type"), *message = view_text(item, "message");
 		if (type && str_equal(type, "HostUnsupported")) /* nothing is wrong */
 			continue;
-		buf_printf(&text, "%s%s%s%s", text.length ? " · " : "", type ? type : "?",
-			   message && message[0] ? ": " : "", message ? message : "");
+		buf_printf(&text, "%s%s%s", text.length ? " · " : "", type ? type : "?",
+			   message && message[0] ? ": " : "");
+		add_message(&text, message ? message : "");
 	}
 	return keep(arena, &text);
 }

@@ -19,7 +19,7 @@ struct wait {
 	struct cli *cli;
 	const struct wait_for *for_what;
 	FILE *out; /* where the states go: with the answer, but not into JSON */
-	struct buf shown;
+	struct buf shown, remark;
 	struct mono start, last_answer;
 	int64_t pause_ms;
 	int signal_fd;
@@ -30,6 +30,7 @@ struct wait {
 static void wait_cleanup(struct wait *wait)
 {
 	buf_deinit(&wait->shown);
+	buf_deinit(&wait->remark);
 	if (wait->signal_fd >= 0)
 		close(wait->signal_fd);
 }
@@ -72,6 +73,18 @@ static void show_step(struct wait *wait, struct arena *arena, const json_t *item
 	buf_add_text(&wait->shown, text);
 }
 
+static void show_remark(struct wait *wait, struct arena *arena, const json_t *item)
+{
+	const char *text = wait->for_what->remark(arena, item);
+
+	if (!text || mono_until(wait->start, clock_mono()) < TELL_MS ||
+	    str_equal(buf_text(&wait->remark), text))
+		return;
+	output_note("%s", text);
+	buf_clear(&wait->remark);
+	buf_add_text(&wait->remark, text);
+}
+
 /* Ends the line with a remark in parentheses. */
 static void end_line(struct wait *wait, const char *remark)
 {
@@ -105,8 +118,12 @@ static bool pause_a_little(struct wait *wait)
 	return poll(&poll_fd, 1, (int)pause_ms) <= 0;
 }
 
-static void give_up(struct wait *wait, const char *why)
+static void give_up(struct wait *wait, const json_t *item, const char *why)
 {
+	CLEANUP(arena) struct arena arena = {0};
+
+	if (wait->for_what->remark && item)
+		show_step(wait, &arena, item);
 	end_line(wait, why);
 	output_note("stopped waiting, %s goes on; see: better-compute %s %s",
 		    wait->for_what->goes_on, wait->for_what->see, wait->for_what->id);
@@ -148,8 +165,11 @@ static bool look(struct wait *wait, json_t **item, enum wait_verdict *ret_verdic
 	*ret_verdict = WAIT_ON;
 	if (!*item)
 		return true;
-	show_step(wait, &arena, *item);
 	*ret_verdict = wait->for_what->judge(wait->for_what, *item);
+	if (wait->for_what->remark && *ret_verdict == WAIT_ON)
+		show_remark(wait, &arena, *item);
+	else
+		show_step(wait, &arena, *item);
 	if (*ret_verdict == WAIT_REACHED)
 		end_line_with_time(wait);
 	else if (*ret_verdict == WAIT_NEVER)
@@ -192,11 +212,11 @@ bool wait_run(struct cli *cli, const struct wait_for *wait_for, json_t **ret_ite
 			break;
 		say_how_to_stop(&wait);
 		if (mono_until(wait.start, clock_mono()) >= timeout) {
-			give_up(&wait, "timed out");
+			give_up(&wait, item, "timed out");
 			break;
 		}
 		if (!pause_a_little(&wait)) {
-			give_up(&wait, "interrupted");
+			give_up(&wait, item, "interrupted");
 			break;
 		}
 	}

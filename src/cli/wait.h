@@ -3,6 +3,11 @@
  *
  *     rsv_01kb7…  pending → placed on node_01kb… → active  (0.4 s)
  *
+ * Of what is mostly over at once, and else takes long for a reason, that reason is a remark of its own, after
+ * two seconds and whenever it is another; the line has the last state alone:
+ *
+ *     rsv_01kb7…  released  (0.4 s)
+ *
  * Ends      when `judge` says so, by --timeout, or by Ctrl-C: the work goes on then, and that is
  *           said. A control plane that restarts is waited for.
  * Output    the line goes to stdout, or to stderr where stdout is for JSON.
@@ -26,6 +31,8 @@ struct wait_for {
 	const void *arg;     /* the functions' */
 	/* The state as one step of the line; in the arena, which lives for one look. */
 	const char *(*step)(const struct wait_for *wait, struct arena *arena, const json_t *item);
+	/* Why it isn't there yet; in the arena. NULL: its steps say enough. */
+	const char *(*remark)(struct arena *arena, const json_t *item);
 	enum wait_verdict (*judge)(const struct wait_for *wait, const json_t *item);
 	/* Why it never will; in the arena, NULL for nothing to say. */
 	const char *(*why_never)(struct arena *arena, const json_t *item);
@@ -36,7 +43,7 @@ struct wait_for {
 #define WAIT_OPTIONS(goal)                                                                         \
 	{"wait", 'w', OPTION_FLAG, NULL, goal, 0, 0, NULL},                                        \
 	{                                                                                          \
-		"timeout", 0, OPTION_DURATION, "D",                                                \
+		"timeout", 0, OPTION_PATIENCE, "D",                                                \
 			"wait no longer than this (default: no limit)", 1000, WAIT_MAX_MS, NULL    \
 	}
 

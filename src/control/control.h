@@ -175,6 +175,8 @@ struct control_join_request {
 	const char *boot_id;
 	control_issue_fn *issue;
 	void *issue_context;
+	/* Set on failure too, unless NULL: is the whole token ours, live or not? Then nobody guesses. */
+	bool *ret_known;
 };
 
 struct control_joined {

@@ -177,6 +177,7 @@ struct join_work {
 	const struct control_join_request *request;
 	const char *token_id; /* as the token's text names it */
 	char token_hash[TOKEN_HASH_SIZE];
+	bool known;
 	struct control_joined joined;
 };
 
@@ -208,10 +209,10 @@ static bool find_machine(struct store_connection *db, const struct control_join_
 	return true;
 }
 
+/* What to do for another one, here and in trust.c, bcd says: it knows whether it is in a pod. */
 static bool refuse_unknown_token(struct error *error)
 {
-	error_set(error, ERROR_UNAUTHENTICATED, "the join token is unknown");
-	return error_hint(error, "Make a new one: better-compute join-tokens create.");
+	return error_set(error, ERROR_UNAUTHENTICATED, "the join token is unknown");
 }
 
 /* The reason why a token is no good is for who has all of it. */
@@ -320,7 +321,8 @@ static bool join_body(struct store_connection *db, void *argument, struct error 
 	struct machine machine;
 
 	control_joined_deinit(&work->joined);
-	if (!load_join_token(db, work, &rows, error) || !find_machine(db, request, &machine, error))
+	work->known = load_join_token(db, work, &rows, error);
+	if (!work->known || !find_machine(db, request, &machine, error))
 		return false;
 	token = token_of(&rows, 0);
 	if (!trust_token_admits(&token, machine.known, store_now(db), error) ||
@@ -364,13 +366,19 @@ bool control_join(struct control *control, const struct control_join_request *re
 {
 	char token_id[ID_SIZE];
 	struct join_work work = {.request = request, .token_id = token_id};
+	bool done;
 
+	if (request->ret_known)
+		*request->ret_known = false;
 	if (!token_parse(request->token, TOKEN_PREFIX_JOIN, "jt", token_id))
 		return refuse_unknown_token(error);
 	if (!check_request(request, error))
 		return false;
 	token_hash(request->token, work.token_hash);
-	if (!store_run(control->connection, STORE_WRITE, join_body, &work, error)) {
+	done = store_run(control->connection, STORE_WRITE, join_body, &work, error);
+	if (request->ret_known)
+		*request->ret_known = work.known;
+	if (!done) {
 		control_joined_deinit(&work.joined);
 		return false;
 	}

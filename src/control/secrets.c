@@ -143,10 +143,12 @@ static bool answer_repeat(struct store_connection *db, const struct secret_work 
 		return false;
 	same = store_get_int(&rows, 0, 4) > 1 || str_equal(buf_text(&value), asked->value);
 	pki_wipe(&value);
-	if (!same)
-		return error_set(error, ERROR_CONFLICT,
-				 "the idempotency key was used for another input, which made %s",
-				 id);
+	if (!same) {
+		error_set(error, ERROR_CONFLICT,
+			  "the idempotency key was used for another input, which made %s", id);
+		str_copy(error->field, sizeof error->field, "idempotencyKey");
+		return error_hint(error, WORK_KEY_HINT);
+	}
 	*ret_answer = secret_answer(&rows, 0);
 	return true;
 }

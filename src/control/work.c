@@ -443,7 +443,7 @@ bool work_find_done(struct store_connection *db, const struct control_call *call
 			  "the idempotency key was used for another input, which made %s",
 			  store_get_text(&rows, 0, 1));
 		str_copy(error->field, sizeof error->field, "idempotencyKey");
-		return false;
+		return error_hint(error, WORK_KEY_HINT);
 	}
 	str_copy(ret_object, ID_SIZE, store_get_text(&rows, 0, 1));
 	return true;

@@ -138,6 +138,8 @@ MUST_CHECK bool work_count(struct store_connection *db, const char *counter, str
 
 /* --- creates under an idempotency key --- */
 
+#define WORK_KEY_HINT "Take another idempotency key, or give the input of then."
+
 /* Was this create done before? *ret_object is its id, or "" when it wasn't or has no key. The same
  * key with other input is CONFLICT. */
 MUST_CHECK bool work_find_done(struct store_connection *db, const struct control_call *call,

@@ -7,7 +7,7 @@
  * peer's certificate isn't trusted), INVALID_INPUT (the URL), INVALID_CONFIG (the CA file),
  *           RESOURCES_EXHAUSTED (answer over the bound). An answer of any status is success: what
  *           404 means is the caller's to say.
- * Secrets   the bearer key is in no message and no URL.
+ * Secrets   the bearer key is in no message and no URL; a proxy's URL, which may hold a password, is in no message.
  * Threads   one client belongs to one thread. Blocks: never on the loop's thread.
  */
 #pragma once
@@ -21,6 +21,7 @@
 #define HTTP_MAX_REDIRECTS      3
 #define HTTP_URL_SIZE           2048
 #define HTTP_REQUEST_ID_SIZE    64
+#define HTTP_RETRY_AFTER_MAX_S  (366 * 24 * 3600)
 
 struct http_options {
 	const char *bearer;  /* sent as Authorization: Bearer; NULL for none */
@@ -56,7 +57,7 @@ struct http_request {
 struct http_answer {
 	int status;                            /* 200 ... 599 */
 	char request_id[HTTP_REQUEST_ID_SIZE]; /* X-Request-Id; "" without */
-	int64_t retry_after_s;                 /* Retry-After; 0 without */
+	int64_t retry_after_s; /* Retry-After, HTTP_RETRY_AFTER_MAX_S at most; 0 without */
 	struct buf body;
 };
 

@@ -1,5 +1,6 @@
 #include "http/exchange.h"
 
+#include <ctype.h>
 #include <stdio.h>
 
 static void url_cleanup(CURLU **url)
@@ -125,6 +126,9 @@ static void set_body(CURL *curl, const struct http_request *request)
 
 /* --- what comes back --- */
 
+static const char REQUEST_ID[] = "x-request-id:", RETRY_AFTER[] = "retry-after:";
+#define RETRY_AFTER_DIGITS 18 /* that fit an int64_t */
+
 static size_t on_body(char *data, size_t size, size_t count, void *arg)
 {
 	struct exchange *exchange = arg;
@@ -145,13 +149,33 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
 	return size * count;
 }
 
+static bool is_header(const char *data, size_t length, const char *name)
+{
+	return length >= strlen(name) && strncasecmp(data, name, strlen(name)) == 0;
+}
+
+/* libcurl takes a number of seconds that it can't hold for none. */
+static void note_retry_after(struct exchange *exchange, const char *data, size_t length)
+{
+	size_t start = strlen(RETRY_AFTER), digits = 0;
+
+	while (start < length && data[start] == ' ')
+		start++;
+	while (start < length && data[start] == '0')
+		start++;
+	while (start + digits < length && isdigit((unsigned char)data[start + digits]))
+		digits++;
+	exchange->much_later = digits > RETRY_AFTER_DIGITS;
+}
+
 static size_t on_header(char *data, size_t size, size_t count, void *arg)
 {
-	static const char NAME[] = "x-request-id:";
 	struct exchange *exchange = arg;
-	size_t length = size * count, start = sizeof NAME - 1, used = 0;
+	size_t length = size * count, start = strlen(REQUEST_ID), used = 0;
 
-	if (length < start || strncasecmp(data, NAME, start) != 0)
+	if (is_header(data, length, RETRY_AFTER))
+		note_retry_after(exchange, data, length);
+	if (!is_header(data, length, REQUEST_ID))
 		return length;
 	while (start < length && data[start] == ' ')
 		start++;
@@ -217,7 +241,9 @@ void exchange_finish(struct exchange *exchange, CURL *curl)
 	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &wait);
 	exchange->answer.status = (int)status;
-	exchange->answer.retry_after_s = wait;
+	exchange->answer.retry_after_s = exchange->much_later || wait > HTTP_RETRY_AFTER_MAX_S
+						 ? HTTP_RETRY_AFTER_MAX_S
+						 : wait;
 }
 
 static enum error_code code_of(CURLcode rc)
@@ -236,6 +262,50 @@ static enum error_code code_of(CURLcode rc)
 	}
 }
 
+/* libcurl quotes a proxy's URL that it can't read, and by its marks nobody can tell what of it is a password. */
+static bool may_hold_a_secret(const char *detail)
+{
+	return strchr(detail, '@') || strstr(detail, "://") || strstr(detail, "nsupported proxy");
+}
+
+static bool proxy_failed(const struct exchange *exchange, const char *url, struct error *error)
+{
+	static const char UNKNOWN[] = "Could not resolve proxy: ";
+	bool unknown =
+		str_starts(exchange->detail, UNKNOWN) && !may_hold_a_secret(exchange->detail);
+
+	if (unknown)
+		error_set(error, ERROR_UNAVAILABLE, "reach '%s': %s", url, exchange->detail);
+	else
+		error_set(error, ERROR_UNAVAILABLE, "reach '%s': the proxy's URL can't be read",
+			  url);
+	return error_hint(error,
+			  "Check the proxy that is set for it, as in https_proxy: "
+			  "http://[USER:PASSWORD@]HOST[:PORT], with special characters of USER "
+			  "and PASSWORD written as %%XX ('#' is %%23).");
+}
+
+static bool certificates_failed(const struct exchange *exchange, CURLcode rc, const char *url,
+				struct error *error)
+{
+	if (rc == CURLE_SSL_CERTPROBLEM) {
+		error_set(error, ERROR_INVALID_CONFIG, "reach '%s': %s can't be used", url,
+			  exchange->certificate_source);
+		return error_hint(error,
+				  "One of them is damaged, or swapped for the other, or encrypted, "
+				  "or they are no pair: take both anew from who gave them.");
+	}
+	error_set(error, ERROR_INVALID_CONFIG, "reach '%s': %s can't be read as certificates", url,
+		  exchange->ca_source);
+	return error_hint(error,
+			  "It has to be the cluster's authority in PEM, from BEGIN CERTIFICATE to "
+			  "END CERTIFICATE.");
+}
+
+static const char TRUST_HINT[] =
+	"If the server has a certificate of a private authority, name its file "
+	"as the CA file (--ca-file).";
+
 bool exchange_failed(const struct exchange *exchange, CURLcode rc, const char *url,
 		     struct error *error)
 {
@@ -249,11 +319,16 @@ bool exchange_failed(const struct exchange *exchange, CURLcode rc, const char *u
 		return error_set(error, ERROR_RESOURCES_EXHAUSTED,
 				 "the answer of '%s' is larger than %zu bytes", url,
 				 exchange->max_answer);
+	if (rc == CURLE_COULDNT_RESOLVE_PROXY || strstr(exchange->detail, "nsupported proxy"))
+		return proxy_failed(exchange, url, error);
+	if ((rc == CURLE_SSL_CERTPROBLEM && exchange->certificate_source) ||
+	    ((int)rc == CURLE_SSL_CACERT_BADFILE && exchange->ca_source))
+		return certificates_failed(exchange, rc, url, error);
 	error_set(error, code_of(rc), "reach '%s': %s", url,
-		  exchange->detail[0] ? exchange->detail : curl_easy_strerror(rc));
+		  exchange->detail[0] && !may_hold_a_secret(exchange->detail)
+			  ? exchange->detail
+			  : curl_easy_strerror(rc));
 	if (error->code == ERROR_FORBIDDEN)
-		error_hint(error,
-			   "If the server has a certificate of a private authority, name its "
-			   "file as the CA file (--ca-file).");
+		error_hint(error, "%s", exchange->trust_hint ? exchange->trust_hint : TRUST_HINT);
 	return false;
 }

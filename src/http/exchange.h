@@ -23,6 +23,9 @@ struct exchange {
 	bool refused;      /* by who takes it, with `error` */
 	struct error error;
 	struct curl_slist *headers; /* borrowed by the handle */
+	const char *ca_source, *certificate_source,
+		*trust_hint; /* as struct http_identity's; borrowed */
+	bool much_later;     /* Retry-After is more than any number */
 	char detail[CURL_ERROR_SIZE];
 };
 /* Not before the handle has let go of it: another request, or its end. */

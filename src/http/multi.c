@@ -17,6 +17,7 @@ struct http_call {
 	struct exchange exchange;
 	struct curl_slist *connect_to;
 	char *url, *body;
+	char *ca_source, *certificate_source, *trust_hint;
 	http_take_fn *on_data; /* of a stream, with what isn't handed on yet */
 	struct buf come;
 	bool begun; /* on_data was told so */
@@ -142,6 +143,9 @@ static void call_destroy(struct http_call *call)
 	curl_slist_free_all(call->connect_to);
 	free(call->url);
 	free(call->body);
+	free(call->ca_source);
+	free(call->certificate_source);
+	free(call->trust_hint);
 	buf_deinit(&call->come);
 	*call->at = call->next;
 	if (call->next)
@@ -370,6 +374,16 @@ static bool set_identity(struct http_call *call, const struct http_identity *ide
 	return !identity->server_name || rename_host(call, target, identity->server_name, error);
 }
 
+static void keep_words(struct http_call *call, const struct http_identity *identity)
+{
+	struct exchange *exchange = &call->exchange;
+
+	exchange->ca_source = call->ca_source = mem_strdup(identity->ca_source);
+	exchange->certificate_source = call->certificate_source =
+		mem_strdup(identity->certificate_source);
+	exchange->trust_hint = call->trust_hint = mem_strdup(identity->trust_hint);
+}
+
 static bool prepare(struct http_call *call, const struct http_identity *identity,
 		    const struct http_request *request, struct error *error)
 {
@@ -384,6 +398,7 @@ static bool prepare(struct http_call *call, const struct http_identity *identity
 	if (request->body)
 		own.body = call->body = mem_dup(request->body, request->body_length);
 	exchange_prepare(&call->exchange, curl, &own, call->url, identity->bearer);
+	keep_words(call, identity);
 	curl_easy_setopt(curl, CURLOPT_PRIVATE, call);
 	/* A name that doesn't resolve must not hold up who gives up on it. */
 	curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);

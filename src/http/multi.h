@@ -9,7 +9,7 @@
  *           anybody.
  * Redirects are not followed: a 3xx is an answer.
  * Errors    as client.h; and INVALID_CONFIG for a certificate and key that don't fit each other.
- * Secrets   keys and tokens are in no message.
+ * Secrets   keys, tokens and a proxy's URL are in no message.
  * Threads   the loop's. Callbacks come from a turn's deferred functions.
  */
 #pragma once
@@ -39,6 +39,10 @@ struct http_identity {
 	const char
 		*server_name; /* that the server's certificate is for, instead of the URL's host */
 	const char *proxy;    /* URL; NULL: as the environment says */
+	/* What messages say of them; NULL: nothing. */
+	const char *ca_source;          /* "the certificate-authority '/ca.crt' of cluster 'c'" */
+	const char *certificate_source; /* "the client-certificate and client-key of user 'u'" */
+	const char *trust_hint;         /* what to do when the server isn't trusted */
 	bool https_only;
 	bool fresh; /* on a new connection: the server may know the old ones by an old identity */
 };

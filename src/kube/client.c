@@ -11,7 +11,7 @@ enum state {
 /* An answer that a worker reads. */
 struct reading {
 	struct kube_call *call;      /* NULL: it has ended meanwhile */
-	struct kube_request request; /* its subject only */
+	struct kube_request request; /* its subject and what it wants only */
 	int status;
 	int64_t retry_after_s;
 	struct buf body;
@@ -184,6 +184,7 @@ static void read_on_worker(struct kube_call *call, struct http_answer *answer)
 
 	reading->call = call;
 	memcpy(reading->request.subject, call->request.subject, sizeof reading->request.subject);
+	reading->request.wanted = call->request.wanted;
 	reading->status = answer->status;
 	reading->retry_after_s = answer->retry_after_s;
 	reading->body = answer->body;

@@ -26,6 +26,9 @@ static inline struct http_identity kube_who(const struct kube_identity *identity
 		.ca_pem = identity->ca_pem,
 		.server_name = identity->server_name,
 		.proxy = identity->proxy,
+		.ca_source = identity->ca_source,
+		.certificate_source = identity->certificate_source,
+		.trust_hint = identity->trust_hint,
 		.https_only = true,
 		.fresh = fresh,
 	};

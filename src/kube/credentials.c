@@ -57,6 +57,9 @@ void kube_identity_deinit(struct kube_identity *identity)
 	free(identity->certificate_pem);
 	secret_free(identity->key_pem);
 	secret_free(identity->token);
+	free(identity->ca_source);
+	free(identity->certificate_source);
+	free(identity->trust_hint);
 	*identity = (struct kube_identity){0};
 }
 
@@ -163,7 +166,9 @@ static bool load_files(struct credentials *credentials, struct kube_access *ret_
 		error_set(error, ERROR_NOT_FOUND, "no kubeconfig at '%s'%s",
 			  credentials->files.items[0].path,
 			  credentials->files.count > 1 ? " nor at the others named" : "");
-		return error_hint(error, "Name the file that the kubelet uses (its --kubeconfig).");
+		return error_hint(error,
+				  "Name the file that the kubelet uses (its --kubeconfig) as "
+				  "[kubernetes] kubeconfig in bcd's config.toml.");
 	}
 	return kube_config_resolve(config, credentials->context, ret_access, error) ||
 	       error_wrap(error, "kubeconfig %s%s", credentials->files.items[0].path,
@@ -313,6 +318,57 @@ static bool ask_program(struct credentials *credentials, bool *ret_ready,
 			     credentials, &asking->program, error);
 }
 
+/* --- what messages say of them --- */
+
+/* " '/etc/ca.crt'", or "-data": as the field goes on. */
+static void add_place(struct buf *out, const char *field, const struct kube_source *source)
+{
+	if (source->path)
+		buf_printf(out, "%s '%s'", field, source->path);
+	else
+		buf_printf(out, "%s-data", field);
+}
+
+static void name_certificate(const struct kube_access *access, struct buf *out)
+{
+	if (access->exec) {
+		buf_printf(out, "the client certificate and key that the program '%s' gave",
+			   access->exec->command);
+		return;
+	}
+	buf_add_text(out, "the ");
+	add_place(out, "client-certificate", &access->certificate);
+	buf_add_text(out, " with the ");
+	add_place(out, "client-key", &access->key);
+}
+
+static void name_sources(const struct credentials *credentials, struct kube_identity *identity)
+{
+	const struct kube_access *access = &credentials->access;
+	CLEANUP(buf) struct buf file = {0}, ca = {0}, certificate = {0}, hint = {0};
+
+	buf_printf(&file, "kubeconfig %s%s", credentials->files.items[0].path,
+		   credentials->files.count > 1 ? " or another" : "");
+	if (identity->ca_pem) {
+		buf_add_text(&ca, "the ");
+		add_place(&ca, "certificate-authority", &access->ca);
+		buf_printf(&ca, " of cluster '%s' (%s)", access->cluster, buf_text(&file));
+		buf_printf(&hint, "Is %s the authority of this server?", buf_text(&ca));
+		identity->ca_source = mem_strdup(buf_text(&ca));
+	} else {
+		buf_printf(&hint,
+			   "If the server has a certificate of a private authority, name it as "
+			   "certificate-authority of cluster '%s' in %s.",
+			   access->cluster, buf_text(&file));
+	}
+	if (identity->certificate_pem) {
+		name_certificate(access, &certificate);
+		buf_printf(&certificate, " of user '%s' (%s)", access->user, buf_text(&file));
+		identity->certificate_source = mem_strdup(buf_text(&certificate));
+	}
+	identity->trust_hint = mem_strdup(buf_text(&hint));
+}
+
 void credentials_renew(struct credentials *credentials)
 {
 	if (!just_asked(credentials))
@@ -332,6 +388,7 @@ bool credentials_load(struct credentials *credentials, bool *ret_ready,
 	*ret_ready = ready;
 	if (!ready)
 		return true;
+	name_sources(credentials, &identity);
 	*ret_identity = identity;
 	identity = (struct kube_identity){0};
 	return true;

@@ -47,6 +47,7 @@ struct kube_identity {
 	char *server;
 	char *server_name, *proxy;
 	char *ca_pem, *certificate_pem, *key_pem, *token;
+	char *ca_source, *certificate_source, *trust_hint; /* for messages (http/multi.h) */
 };
 void kube_identity_deinit(struct kube_identity *identity);
 

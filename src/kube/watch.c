@@ -31,6 +31,10 @@ struct kube_watch {
 	struct http_call *call; /* the answer that is open or asked for */
 	bool open;              /* it has begun, at `begun` */
 	struct mono begun;
+	struct mono heard;      /* when it told something last, or began */
+	int64_t silent_ms;      /* nothing was told for so long before this answer */
+	struct mono tried, due; /* the last try, and the next while there is none */
+	bool hasty;             /* that may come sooner */
 	struct reading *reading;
 	struct buf come;          /* meanwhile */
 	struct kube_answer end;   /* of the answer */
@@ -46,6 +50,14 @@ struct kube_watch {
 	enum kube_reason told_reason;
 	struct kube_watch *next;
 };
+
+/* How long answers have been open since something was told. */
+static int64_t silent_ms(const struct kube_watch *watch)
+{
+	struct mono now = loop_now(watch->kube->loop);
+
+	return watch->silent_ms + (watch->open ? mono_until(watch->heard, now) : 0);
+}
 
 /* --- an answer's end --- */
 
@@ -71,11 +83,13 @@ static void ended(struct kube_watch *watch)
 {
 	CLEANUP(kube_answer) struct kube_answer end = watch->end;
 	const struct kube_watch_course before = watch->course;
+	struct mono now = loop_now(watch->kube->loop);
+	int64_t silent = silent_ms(watch);
 	struct kube_watch_next next = kube_watch_decide(&(struct kube_watch_end){
 		.reason = end.reason,
 		.retry_after_s = end.retry_after_s,
-		.lasted_ms =
-			watch->open ? mono_until(watch->begun, loop_now(watch->kube->loop)) : 0,
+		.lasted_ms = watch->open ? mono_until(watch->begun, now) : 0,
+		.silent_ms = silent,
 		.before = before,
 		.random = random_below(UINT64_MAX),
 	});
@@ -84,12 +98,15 @@ static void ended(struct kube_watch *watch)
 	watch->open = false;
 	watch->over = false;
 	watch->course = next.course;
+	watch->silent_ms = next.anew ? 0 : silent;
 	if (next.anew)
 		watch->reader.version[0] = '\0';
 	if (next.renew) {
 		watch->fresh = true;
 		credentials_renew(watch->kube->credentials);
 	}
+	watch->hasty = next.hasty;
+	watch->due = mono_after(now, next.delay_ms);
 	loop_timer_start(watch->timer, next.delay_ms);
 	if (is_worth_telling(watch, end.reason, &before)) {
 		watch->told_reason = end.reason;
@@ -171,6 +188,15 @@ static void end_reading(struct kube_watch *watch, struct reading *reading)
 	ended(watch);
 }
 
+static void note_heard(struct kube_watch *watch)
+{
+	if (!watch->reader.heard)
+		return;
+	watch->reader.heard = false;
+	watch->heard = loop_now(watch->kube->loop);
+	watch->silent_ms = 0;
+}
+
 static void reading_done(void *arg)
 {
 	struct reading *reading = arg;
@@ -179,6 +205,7 @@ static void reading_done(void *arg)
 	if (watch) {
 		watch->reader = reading->reader;
 		reading->reader = (struct kube_watch_reader){0};
+		note_heard(watch);
 	}
 	vec_each (&reading->events, const struct event *event)
 		if (reading->watch)
@@ -223,7 +250,7 @@ static bool on_data(void *arg, const char *data, size_t length, struct error *er
 
 	if (length == 0) {
 		watch->open = true;
-		watch->begun = loop_now(watch->kube->loop);
+		watch->begun = watch->heard = loop_now(watch->kube->loop);
 		loop_timer_start(watch->timer, KUBE_WATCH_STEADY_MS);
 	} else if (!watch->reading) {
 		read_on(watch, data, length);
@@ -271,6 +298,8 @@ static void attempt(struct kube_watch *watch)
 	bool ready = true;
 	struct error error;
 
+	watch->hasty = false;
+	watch->tried = loop_now(watch->kube->loop);
 	if (!credentials_load(watch->kube->credentials, &ready, &identity, &error)) {
 		end_unreached(watch, &error);
 		ended(watch);
@@ -352,5 +381,19 @@ void kube_watch_stop(struct kube_watch *watch)
 
 bool kube_watch_live(const struct kube_watch *watch)
 {
-	return watch && watch->call && watch->open;
+	return watch && watch->call && watch->open && silent_ms(watch) < KUBE_WATCH_SILENT_MS;
+}
+
+void kube_watch_hurry(struct kube_watch *watch)
+{
+	struct mono now, soonest;
+
+	if (!watch || !watch->hasty)
+		return;
+	now = loop_now(watch->kube->loop);
+	soonest = mono_later(now, mono_after(watch->tried, KUBE_WATCH_HURRY_MS));
+	if (soonest.ms >= watch->due.ms)
+		return;
+	watch->due = soonest;
+	loop_timer_start(watch->timer, mono_until(now, soonest));
 }

@@ -233,7 +233,8 @@ static void plan_releases(struct pass *pass, const struct converge_plan *plan)
 	write->releases_changed |= adopted;
 	pods = record_pods(pass->node);
 	users = record_users(pass->node);
-	if (pods || users || adopted || plan->releases.count > 0)
+	write->releases_changed |= pass->node->boot_unrecorded;
+	if (pods || users || adopted || pass->node->boot_unrecorded || plan->releases.count > 0)
 		step_releases(&pass->steps, pass->node, &write->releases);
 }
 

@@ -39,7 +39,7 @@ static int64_t oldest_release_ms(const struct node *node, struct mono now)
 	int64_t oldest = 0;
 
 	vec_each (&node->releases.entries, const struct release_entry *entry) {
-		int64_t age = mono_until(release_asked(entry, node->boot_id, now), now);
+		int64_t age = mono_until((struct mono){entry->since_boot_ms}, now);
 
 		if (!entry->reported && age > oldest)
 			oldest = age;

@@ -2,6 +2,7 @@
 
 #include "http/client.h"
 #include "node/joining.h"
+#include "pki/token.h"
 #include "pki/wellknown.h"
 #include "proto/methods.h"
 #include "rpc/rpc.h"
@@ -19,6 +20,7 @@ struct join {
 	struct loop *loop;
 	struct rpc_client *client;
 	bool over;
+	bool answered; /* it is the control plane itself that can't take it now */
 	enum join_exit exit;
 	struct error trust; /* of a handshake that failed on trust */
 	struct buf answer;
@@ -34,10 +36,38 @@ static void join_deinit(struct join *join)
 
 /* --- the token's file (JOIN-8, 9, 10) --- */
 
+/* Nothing of the text is told: a secret may be in it. */
+static bool refuse_form(struct join *join, const char *path)
+{
+	const char *text = buf_text(&join->token), *why;
+
+	if (str_starts(text, "\xef\xbb\xbf"))
+		why = "a byte order mark comes before it";
+	else if (*text == ' ' || *text == '\t' || *text == '\n' || *text == '\r')
+		why = "white space comes before it";
+	else if (*text == '"' || *text == '\'' || *text == '`')
+		why = "it is in quotation marks";
+	else if (*text == '{')
+		why = "it is JSON";
+	else if (!str_starts(text, TOKEN_PREFIX_JOIN "_"))
+		why = "it doesn't begin with " TOKEN_PREFIX_JOIN "_";
+	else if (text[strcspn(text, " \t\r\n")])
+		why = "something comes after it";
+	else
+		why = "a part of it is missing, or changed";
+	error_set(join->error, ERROR_INVALID_INPUT, "the join token: '%s' holds none: %s", path,
+		  why);
+	if (!join->config->in_pod)
+		error_hint(join->error, "Write it there alone, as it was shown: " TOKEN_PREFIX_JOIN
+					"_jt_…, 78 characters.");
+	return false;
+}
+
 /* A link into a Secret volume is followed. */
 static bool read_token(struct join *join, const char *path)
 {
 	struct buf *token = &join->token;
+	char id[ID_SIZE];
 
 	if (!durable_read_private(path, JOIN_MAX_TOKEN, token, join->error))
 		return error_wrap(join->error, "the join token");
@@ -48,7 +78,7 @@ static bool read_token(struct join *join, const char *path)
 	if (token->length == 0 || memchr(token->data, '\0', token->length))
 		return error_set(join->error, ERROR_INVALID_INPUT,
 				 "the join token: '%s' holds none", path);
-	return true;
+	return token_parse(buf_text(token), TOKEN_PREFIX_JOIN, "jt", id) || refuse_form(join, path);
 }
 
 /* --- this machine's key: made once, so that a second try is the same machine --- */
@@ -145,6 +175,7 @@ static void on_answer(void *arg, const struct rpc_status *status, const uint8_t 
 		buf_add(&join->answer, data, length);
 	else
 		rpc_status_to_error(status, join->error);
+	join->answered = status->code == RPC_UNAVAILABLE && rpc_client_is_up(join->client);
 	end(join, joining_exit_of(status));
 }
 
@@ -155,7 +186,7 @@ static void call(struct join *join, const char *address)
 	const struct buf *request = &join->joining.request;
 	struct rpc_tls *tls = NULL;
 
-	join->over = false;
+	join->over = join->answered = false;
 	join->trust = (struct error){0};
 	join->exit = JOIN_FAILED;
 	if (!joining_tls(&join->joining, &tls, join->error))
@@ -214,7 +245,7 @@ static enum join_exit ask(struct join *join, const char *token, const char *cert
 
 static void say_next(const struct join *join, enum join_exit exit, const char *token_file)
 {
-	bool pod = config_hosted(join->config);
+	bool pod = join->config->in_pod;
 
 	/* Of pins more is to be said than which of them it was. */
 	if (*join->error->hint && exit != JOIN_PINS)
@@ -224,10 +255,7 @@ static void say_next(const struct join *join, enum join_exit exit, const char *t
 		break;
 	case JOIN_TOKEN_FILE:
 	case JOIN_TOKEN:
-		if (pod)
-			error_hint(join->error, JOINING_SECRET_HINT);
-		else
-			error_hint(join->error, JOIN_TOKEN_HINT, token_file ? token_file : "FILE");
+		joining_hint_token(join->config, token_file, join->error);
 		break;
 	case JOIN_PINS:
 		error_hint(join->error,
@@ -238,6 +266,13 @@ static void say_next(const struct join *join, enum join_exit exit, const char *t
 			       : "put the new pin there");
 		break;
 	case JOIN_NETWORK:
+		if (join->answered) {
+			error_hint(join->error,
+				   "The control plane is reached, and says this itself. %s",
+				   pod ? "This container is started again until it is let in"
+				       : "Wait a minute, then run this again");
+			break;
+		}
 		error_hint(
 			join->error,
 			"See to it that the control plane runs and is reached from here: address, "
@@ -286,7 +321,7 @@ static enum join_exit renew(struct join *join, const struct identity *before,
 			   before->node_id);
 	else
 		error_wrap(join->error, "'%s' can't be renewed by its key", before->node_id);
-	error_hint(join->error, JOIN_TOKEN_HINT, token_file ? token_file : "FILE");
+	joining_hint_token(join->config, token_file, join->error);
 	return why ? why_exit : exit;
 }
 

@@ -51,6 +51,20 @@ static bool check_addresses(const struct joining *joining, struct error *error)
 	       error_set(error, ERROR_INVALID_CONFIG, "gateway.addresses is not configured");
 }
 
+/* Those of the configuration were looked at when it was read. */
+static bool check_told(const struct joining *joining, struct error *error)
+{
+	if (!check_addresses(joining, error))
+		return false;
+	if (str_is_address(joining->addresses[0], 1))
+		return true;
+	error_set(error, ERROR_INVALID_CONFIG,
+		  "the control plane's document: gateway '%s' is not ADDRESS:PORT",
+		  joining->addresses[0]);
+	return error_hint(error, "serve's --gateway-address names it; until then configure "
+				 "gateway.addresses");
+}
+
 bool joining_begin(struct joining *joining, const struct config *config, struct error *error)
 {
 	joining->config = config;
@@ -108,7 +122,7 @@ bool joining_take_document(struct joining *joining, int status, const struct buf
 		return false;
 	take_gateway(joining, &found);
 	joining->encryption_key = TAKE(found.encryption_key);
-	return check_addresses(joining, error);
+	return check_told(joining, error);
 }
 
 /* --- the request --- */
@@ -163,6 +177,21 @@ bool joining_tls(const struct joining *joining, struct rpc_tls **ret_tls, struct
 }
 
 /* --- the answer --- */
+
+void joining_hint_token(const struct config *config, const char *token_file, struct error *error)
+{
+	if (config->in_pod)
+		error_hint(error,
+			   "Apply a Secret with a live token: 'better-compute kubernetes "
+			   "manifest --options FILE --pool POOL --secret-out NEW' makes one, "
+			   "'kubectl apply -f NEW' brings it here; this container is started "
+			   "again until it has one");
+	else
+		error_hint(error,
+			   "Make a new token (better-compute join-tokens create --pool POOL), "
+			   "write it to a private file, and join again: bcd join --token-file '%s'",
+			   token_file ? token_file : "FILE");
+}
 
 enum join_exit joining_exit_of(const struct rpc_status *status)
 {

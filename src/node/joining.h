@@ -24,22 +24,11 @@ enum join_exit {
 	JOIN_DONE = 0, /* joined now, or before */
 	JOIN_FAILED = 1,
 	JOIN_USAGE = 2,
-	JOIN_TOKEN_FILE = 3, /* not private, not a file, too large, unreadable */
+	JOIN_TOKEN_FILE = 3, /* not private, not a file, too large, unreadable, no token */
 	JOIN_TOKEN = 4,      /* refused by the control plane */
 	JOIN_PINS = 5,       /* somebody isn't who the operator said */
 	JOIN_NETWORK = 6,    /* try again */
 };
-
-/* To whom only a new token helps; with the name of its file. */
-#define JOIN_TOKEN_HINT                                                                            \
-	"Make a new token (better-compute join-tokens create --pool POOL), write it to a private " \
-	"file, and join again: bcd join --token-file '%s'"
-
-/* The same in a pod. */
-#define JOINING_SECRET_HINT                                                                        \
-	"Apply a Secret with a live token: 'better-compute kubernetes manifest --options FILE "    \
-	"--pool POOL --secret-out NEW' makes one, 'kubectl apply -f NEW' brings it here; this "    \
-	"container is started again until it has one"
 
 /* To whom the document's server shows a certificate that isn't trusted. */
 #define JOINING_AUTHORITY_HINT                                                                     \
@@ -52,6 +41,9 @@ enum join_exit {
 	"join.server is an https:// address; where there is none, configure join.encryption_jwk: " \
 	"`better-compute pki show -o json` on the control plane prints it (encryptionJwk)"
 
+/* To whom only a new token helps: what to do for one, in a pod or on a machine, whose token's file is this
+ * (NULL: whichever). */
+void joining_hint_token(const struct config *config, const char *token_file, struct error *error);
 /* How a call ended, by its status. */
 enum join_exit joining_exit_of(const struct rpc_status *status);
 /* What went wrong is the operator's pins against who answered, no file of ours. */

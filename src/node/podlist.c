@@ -27,7 +27,8 @@ struct podlist {
 	VEC(struct reap_pod) pods;          /* borrowed from it */
 	VEC(struct unlisted_listed) listed; /* the same, while it is taken in */
 	struct podclaims *podclaims;        /* of it */
-	bool whole;                         /* list and claims are here */
+	bool here;                          /* list and claims */
+	bool unread; /* some pod of it: who isn't among the others may be it */
 	struct mono pods_asked;
 	VEC(struct obstacle) obstacles; /* of the last list */
 	struct error trouble;           /* code NONE: none */
@@ -36,7 +37,7 @@ struct podlist {
 static void forget(struct podlist *list)
 {
 	podclaims_forget(list->podclaims);
-	list->whole = false;
+	list->here = false;
 	json_decref(TAKE(list->items));
 	vec_clear(&list->pods);
 }
@@ -65,7 +66,7 @@ static bool take_pod(struct podlist *list, const json_t *item, struct error *err
 	struct kube_pod pod;
 
 	if (!kube_pod_read(item, &pod, error))
-		return error_wrap(error, "the API server's list of pods");
+		return false;
 	*vec_push(&list->pods) = (struct reap_pod){
 		.uid = pod.uid,
 		.static_uid = pod.static_uid,
@@ -89,12 +90,16 @@ static bool take_pod(struct podlist *list, const json_t *item, struct error *err
 	return true;
 }
 
-void podlist_note_trouble(struct error *trouble, const struct error *error)
+static void note_trouble(struct error *trouble, const struct error *error, const char *follows)
 {
 	if (!str_equal(trouble->what, error->what))
-		log_failure(LOG_WARN, "reaper.api", error,
-			    "no pod is deleted; what pods hold stays held");
+		log_failure(LOG_WARN, "reaper.api", error, follows);
 	*trouble = *error;
+}
+
+void podlist_note_trouble(struct error *trouble, const struct error *error)
+{
+	note_trouble(trouble, error, "no pod is deleted; what pods hold stays held");
 }
 
 static void on_claims(void *arg, const struct error *trouble)
@@ -103,27 +108,48 @@ static void on_claims(void *arg, const struct error *trouble)
 
 	if (trouble)
 		podlist_note_trouble(&list->trouble, trouble);
-	list->whole = true;
+	list->here = true;
 	list->pods_asked = list->asked;
 	node_wake(list->node);
 }
 
-/* One that can't be read costs itself, no other; but then it can't be told who is gone. */
-static void take_pods(struct podlist *list)
+/* As far as it says itself who it is. */
+static const char *text_in(const json_t *item, const char *name)
 {
-	struct error error = {0};
-	bool all = true;
+	const char *text =
+		json_string_value(json_object_get(json_object_get(item, "metadata"), name));
+
+	return text && *text && strlen(text) < REAP_NAME_SIZE &&
+			       !text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-.")]
+		       ? text
+		       : "?";
+}
+
+/* One that can't be read costs itself, no other; but then it can't be told who is gone. */
+static void take_pods(struct podlist *list, struct mono now)
+{
+	struct error first = {0};
 
 	for (size_t i = 0; i < json_array_size(list->items);) {
-		if (take_pod(list, json_array_get(list->items, i), &error)) {
+		const json_t *item = json_array_get(list->items, i);
+		struct error error;
+
+		if (take_pod(list, item, &error)) {
 			i++;
 			continue;
 		}
-		all = false;
+		if (first.code == ERROR_NONE) {
+			first = error;
+			error_wrap(&first, "the API server's list of pods: '%s/%s' can't be read",
+				   text_in(item, "namespace"), text_in(item, "name"));
+		}
 		json_array_remove(list->items, i);
 	}
-	if (!all) {
-		podlist_note_trouble(&list->trouble, &error);
+	list->unread = first.code != ERROR_NONE;
+	if (list->unread) {
+		list->ask_after = mono_after(now, REAP_RETRY_MS);
+		note_trouble(&list->trouble, &first,
+			     "it can't be told which pods are gone; what they had stays held");
 		return;
 	}
 	list->trouble = (struct error){0};
@@ -133,6 +159,7 @@ static void take_pods(struct podlist *list)
 static void on_pods(void *arg, json_t **items, const struct error *failure)
 {
 	struct podlist *list = arg;
+	struct mono now = loop_now(list->node->loop);
 
 	list->asking = NULL;
 	forget(list);
@@ -140,11 +167,12 @@ static void on_pods(void *arg, json_t **items, const struct error *failure)
 	vec_clear(&list->listed);
 	if (*items) {
 		list->items = TAKE(*items);
-		take_pods(list);
+		take_pods(list, now);
+		podwatch_hurry(list->node->podwatch);
 		podclaims_ask(list->podclaims, node_kube(list->node), &list->node->listing,
 			      list->items);
 	} else {
-		list->ask_after = mono_after(loop_now(list->node->loop), REAP_RETRY_MS);
+		list->ask_after = mono_after(now, REAP_RETRY_MS);
 		podlist_note_trouble(&list->trouble, failure);
 	}
 	node_wake(list->node);
@@ -162,6 +190,8 @@ static bool connect_api(struct podlist *list)
 		error_set(&error, ERROR_INVALID_CONFIG, "kubernetes.kubeconfig is empty");
 	else
 		return true;
+	error_hint(&error,
+		   "Set it in config.toml: bcd deletes pods as the kubelet, by its kubeconfig.");
 	podlist_note_trouble(&list->trouble, &error);
 	return false;
 }
@@ -200,9 +230,14 @@ void podlist_describe(const struct podlist *list, const char *uid, struct buf *o
 	}
 }
 
+bool podlist_here(const struct podlist *list)
+{
+	return list->here;
+}
+
 bool podlist_whole(const struct podlist *list)
 {
-	return list->whole;
+	return list->here && !list->unread;
 }
 
 struct mono podlist_asked(const struct podlist *list)
@@ -223,7 +258,7 @@ bool podlist_has_claim(const struct podlist *list, size_t pod, const struct hold
 
 bool podlist_claim_unasked(const struct podlist *list, const struct holder *holder)
 {
-	return list->whole && !podclaims_asked(list->podclaims, holder) &&
+	return list->here && !podclaims_asked(list->podclaims, holder) &&
 	       podclaims_named(holder, list->items);
 }
 
@@ -234,7 +269,7 @@ const struct error *podlist_trouble(const struct podlist *list)
 
 void podlist_age(struct podlist *list, struct mono now)
 {
-	if (list->whole && mono_until(list->pods_asked, now) >= PODS_MS)
+	if (list->here && mono_until(list->pods_asked, now) >= PODS_MS)
 		forget(list);
 }
 

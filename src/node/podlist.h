@@ -1,10 +1,11 @@
 /*
  * podlist: the API server's list of this node's pods, and of the claims that they name.
  *
- * Owns      when it is asked for (when somebody needs it, and 5 s after a failure again), how long it is
- *           believed (5 s), and what of it is known: who a holder is, whether a pod that only the
- *           checkpoint names is over (node/unlisted.h), and why a deleted pod may stay.
- * Bounds    one that can't be read costs itself, no other; but then it can't be told who is gone.
+ * Owns      when it is asked for (when somebody needs it; after a failure, or one that couldn't be read in full, not
+ *           within 5 s), how long it is believed (5 s), and what of it is known: who a holder is, whether a pod that
+ *           only the checkpoint names is over (node/unlisted.h), and why a deleted pod may stay.
+ * Bounds    a pod that can't be read costs itself, no other; but then it can't be told who is gone: the trouble names
+ *           it.
  * Threads   the loop's.
  * Tests     tests/unit/node/reaper_test.c, the simulation
  */
@@ -28,6 +29,8 @@ void podlist_ask(struct podlist *list, struct mono now);
 void podlist_not_needed(struct podlist *list);
 
 /* Are the list and the claims of its pods here? */
+bool podlist_here(const struct podlist *list);
+/* And could each pod be read? Else who isn't in it may be there. */
 bool podlist_whole(const struct podlist *list);
 struct mono podlist_asked(const struct podlist *list); /* when the one that is here was asked for */
 /* Valid until the loop turns. */

@@ -60,6 +60,11 @@ void podwatch_step(struct podwatch *watch)
 		kube_watch_stop(TAKE(watch->watch));
 }
 
+void podwatch_hurry(struct podwatch *watch)
+{
+	kube_watch_hurry(watch->watch);
+}
+
 bool podwatch_is_live(const struct podwatch *watch)
 {
 	return kube_watch_live(watch->watch);

@@ -6,6 +6,7 @@
 #include "node/core/reap.h"
 #include "node/podlist.h"
 #include "node/state.h"
+#include "sys/durable.h"
 #include "sys/log.h"
 
 #include <stdio.h>
@@ -162,7 +163,7 @@ static void see_claim(struct view *view, const struct reaper *reaper, const stru
 	const struct reap_pod *pods = podlist_pods(reaper->pods, &count);
 
 	view->unasked |= podlist_claim_unasked(reaper->pods, holder);
-	for (size_t i = 0; podlist_whole(reaper->pods) && i < count; i++) {
+	for (size_t i = 0; podlist_here(reaper->pods) && i < count; i++) {
 		if (!podlist_has_claim(reaper->pods, i, holder))
 			continue;
 		seen.uid = pods[i].uid;
@@ -219,7 +220,7 @@ static void see_users(struct view *view, const struct node *node)
 }
 
 /* What could not be withdrawn yet is bound: whoever ends a pod for it makes room for the next one. */
-static void see_releases(struct view *view, const struct node *node, struct mono now)
+static void see_releases(struct view *view, const struct node *node)
 {
 	if (node->unread)
 		return; /* it may be wanted again */
@@ -228,9 +229,8 @@ static void see_releases(struct view *view, const struct node *node, struct mono
 		    !holds_find(&node->holds, entry->allocation))
 			*vec_push(&view->releases) = (struct reap_release){
 				.allocation = entry->allocation,
-				.asked = release_asked(entry, node->boot_id, now),
+				.asked = {entry->since_boot_ms},
 				.since = {entry->since * 1000},
-				.this_boot = str_equal(entry->boot_id, node->boot_id),
 			};
 }
 
@@ -262,7 +262,8 @@ static struct reap_view view_of(const struct reaper *reaper, const struct view *
 			       node->spec_error.code == ERROR_NONE && !node->unread,
 		.bound = view->bound.items,
 		.bound_count = view->bound.count,
-		.pods_known = podlist_whole(reaper->pods) && !view->unasked,
+		.pods_known = podlist_here(reaper->pods) && !view->unasked,
+		.pods_partial = !podlist_whole(reaper->pods),
 		.pods_asked = podlist_asked(reaper->pods),
 		.pods = pods,
 		.pods_count = count,
@@ -283,7 +284,7 @@ void reaper_step(struct reaper *reaper, struct mono now)
 	podlist_age(reaper->pods, now);
 	see_holders(&seen, reaper);
 	see_users(&seen, node);
-	see_releases(&seen, node, now);
+	see_releases(&seen, node);
 	see_bound(&seen, node);
 	view = view_of(reaper, &seen);
 	reap_decide(reaper->reap, &view, now, &plan);
@@ -316,6 +317,27 @@ void clingers_deinit(struct clingers *clingers)
 static bool is_refused(const struct reaper *reaper, struct mono due)
 {
 	return reaper_trouble(reaper) && mono_until(loop_now(reaper->node->loop), due) <= 0;
+}
+
+/* From the beginning nothing comes of it here, and nobody is to wait for it: what a person does. False: bcd has
+ * whom to ask. */
+static bool is_powerless(const struct reaper *reaper, struct buf *what_to_do)
+{
+	const struct config *config = reaper->node->config;
+	bool one_file = !strchr(config->kubeconfig, ':');
+
+	if (!*config->node_name)
+		buf_add_text(what_to_do, "bcd can't end it, kubernetes.node_name isn't set: delete "
+					 "the pod, or set it");
+	else if (!*config->kubeconfig)
+		buf_add_text(what_to_do, "bcd can't end it, kubernetes.kubeconfig is empty: delete "
+					 "the pod, or name the kubelet's kubeconfig there");
+	else if (one_file && durable_absent(config->kubeconfig))
+		buf_printf(what_to_do,
+			   "bcd can't end it, there is no kubeconfig at '%s': delete the pod, or "
+			   "give bcd the kubelet's ([kubernetes] kubeconfig)",
+			   config->kubeconfig);
+	return what_to_do->length > 0;
 }
 
 static const char *refused_name(enum reap_state state)
@@ -352,13 +374,16 @@ static void add_clinger(const struct reaper *reaper, const struct cling *cling, 
 	struct clinger *clinger = vec_push(clingers);
 	struct mono due = {0};
 	struct reap_times times;
-	CLEANUP(buf) struct buf plan = {0};
-	bool timed = reap_next(reaper->reap, cling->key, &due);
+	CLEANUP(buf) struct buf plan = {0}, what_to_do = {0};
+	bool powerless = state == REAP_HOLDING && is_powerless(reaper, &what_to_do);
+	bool timed = !powerless && reap_next(reaper->reap, cling->key, &due);
 	bool refused = timed && is_refused(reaper, due);
 	bool done = state != REAP_NOTHING && state != REAP_HOLDING;
-	const char *name = state == REAP_NOTHING ? "" : reap_state_name(state);
+	const char *name = powerless               ? buf_text(&what_to_do)
+			   : state == REAP_NOTHING ? ""
+						   : reap_state_name(state);
 
-	if (!refused && reap_times(reaper->reap, cling->key, &times))
+	if (!powerless && !refused && reap_times(reaper->reap, cling->key, &times))
 		clinging_plan(state, &times, since, &plan);
 	clinger->state = describe_state(reaper, cling, refused ? refused_name(state) : name, done);
 	clinger->plan = plan.length > 0 ? describe_state(reaper, cling, buf_text(&plan), done)

@@ -303,6 +303,7 @@ static void adopt(struct node *node, struct node_write *write)
 	if (write->releases_changed) {
 		releases_deinit(&node->releases);
 		node->releases = write->releases;
+		node->boot_unrecorded = false;
 		write->releases = (struct releases){0};
 	}
 	if (write->reports_changed) {

@@ -78,6 +78,9 @@ void release_load(struct node *node)
 	releases_deinit(&node->releases);
 	node->releases = (struct releases){0};
 	if (read_releases(node->releases_path, &node->releases, &error)) {
+		node->boot_unrecorded = releases_begin_boot(
+			&node->releases, node->holds_error.code == ERROR_NONE ? &node->holds : NULL,
+			node->boot_id, loop_now(node->loop));
 		unlisted_recall(node);
 		return;
 	}
@@ -187,9 +190,6 @@ void release_remember(struct node *node, const char *allocation, const char *uid
 {
 	struct node_users *users = find_users(node, allocation);
 
-	/* a longer one is none that a cgroup is named by */
-	if (strlen(uid) >= PODPROCESS_UID_SIZE)
-		return;
 	if (!users) {
 		users = vec_push(&node->users);
 		str_copy(users->allocation, sizeof users->allocation, allocation);
@@ -214,8 +214,6 @@ void release_pods(const struct node *node, const struct release_entry *entry,
 {
 	const struct node_users *users = find_users(node, entry->allocation);
 
-	if (!str_equal(entry->boot_id, node->boot_id))
-		return; /* nothing of an earlier boot is alive */
 	vec_each (&entry->pods, const struct release_pod *pod)
 		release_pods_add(ret_pods, pod->uid);
 	for (size_t i = 0; users && i < users->pods.count; i++)
@@ -231,6 +229,12 @@ void release_deinit(struct node *node)
 	vec_deinit(&node->words);
 }
 
+/* A manifest may give a UID of its own, of a form that isn't looked for in cgroups. */
+static bool names_cgroups(const char *uid)
+{
+	return strlen(uid) < PODPROCESS_UID_SIZE;
+}
+
 static void want_pods(const struct node *node, const struct release_entry *entry,
 		      struct podprocesses_pods *to)
 {
@@ -238,7 +242,8 @@ static void want_pods(const struct node *node, const struct release_entry *entry
 
 	release_pods(node, entry, &pods);
 	vec_each (&pods, const struct release_pod *pod)
-		str_copy(vec_push(to)->uid, PODPROCESS_UID_SIZE, pod->uid);
+		if (names_cgroups(pod->uid))
+			str_copy(vec_push(to)->uid, PODPROCESS_UID_SIZE, pod->uid);
 	vec_deinit(&pods);
 }
 
@@ -362,7 +367,6 @@ static enum release_answer answer_of_gpu(const struct node *node, const struct r
 {
 	const struct podprocesses_answer *answer = &node->processes;
 	const struct podprocesses_gpu *gpu = podprocesses_find_gpu(answer, uuid);
-	bool this_boot = str_equal(entry->boot_id, node->boot_id);
 
 	if (!gpu)
 		return RELEASE_ANSWER_UNSEEN; /* it was asked before this was pending */
@@ -372,8 +376,8 @@ static enum release_answer answer_of_gpu(const struct node *node, const struct r
 		return RELEASE_ANSWER_UNSEEN;
 	if (podprocesses_find(answer, uuid))
 		return RELEASE_ANSWER_OPEN;
-	/* Nothing of an earlier boot is alive. */
-	if (gpu->node == PODPROCESSES_UNKNOWN && this_boot)
+	/* It may have gone with the reboot. */
+	if (gpu->node == PODPROCESSES_UNKNOWN && !entry->outlived)
 		return RELEASE_ANSWER_UNSEEN;
 	return RELEASE_ANSWER_FREE;
 }
@@ -396,6 +400,8 @@ static enum release_answer answer_of_pods(const struct node *node,
 		const struct podprocesses_pod *pod =
 			podprocesses_find_pod(answer, pods.items[i].uid);
 
+		if (!names_cgroups(pods.items[i].uid))
+			continue;
 		if (!pod)
 			worst = RELEASE_ANSWER_UNSEEN; /* it was asked before this was known */
 		else if (pod->pid)
@@ -438,10 +444,10 @@ struct mono release_given(const struct node *node)
 }
 
 static struct release_view view_of(const struct node *node, const struct release_entry *entry,
-				   const struct node_release *release, bool worker, struct mono now)
+				   const struct node_release *release, bool worker)
 {
 	return (struct release_view){
-		.asked = release_asked(entry, node->boot_id, now),
+		.asked = {entry->since_boot_ms},
 		.withdrawn = release->withdrawn,
 		.given = release_given(node),
 		.wanted = node->spec && spec_find(node->spec, entry->allocation),
@@ -611,7 +617,7 @@ void release_step(struct node *node, struct mono now)
 	for (size_t i = 0; i < node->releases.entries.count; i++) {
 		const struct release_entry *entry = &node->releases.entries.items[i];
 		struct node_release *release = release_find(node, entry->allocation);
-		struct release_view view = view_of(node, entry, release, worker, now);
+		struct release_view view = view_of(node, entry, release, worker);
 		bool stuck;
 
 		stuck = release->plan.stuck;

@@ -211,6 +211,7 @@ static void look_at_conditions(struct node *node, struct mono now)
 		.plugin_error = plugin_error(node, now, &plugin_ms, &texts),
 		.gpus_open = gpus_open(node, &texts),
 		.api_error = api ? api->what : NULL,
+		.api_hint = api ? api->hint : NULL,
 		.api_needed = reaper,
 		.unknown_node = labels_node_unknown(node->labels) ? node->config->node_name : NULL,
 		.not_served = !config_hosted(node->config) && *node->config->node_name

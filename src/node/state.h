@@ -121,7 +121,8 @@ struct node {
 	struct error spec_error; /* why the one that was stored is lost, until there is another */
 	struct releases releases;
 	size_t crowded; /* with so many entries there was no room for their pods; 0: there was */
-	bool marker;    /* releases could not be read (REL-32) */
+	bool boot_unrecorded; /* the record on disk is of an earlier boot */
+	bool marker;          /* releases could not be read (REL-32) */
 	struct error
 		marker_error; /* it can't be looked at: nothing is decided; code NONE: it can */
 	bool misplaced; /* and the file that couldn't be read is still where the next would go */

@@ -106,7 +106,7 @@ static void see_pods(const struct release_pods *pods, bool waited, struct seen *
 static void see_users(const struct node *node, struct seen *seen)
 {
 	vec_each (&node->releases.entries, const struct release_entry *entry)
-		if (!entry->reported && str_equal(entry->boot_id, node->boot_id))
+		if (!entry->reported)
 			see_pods(&entry->pods, true, seen);
 	vec_each (&node->users, const struct node_users *users) {
 		const struct release_entry *entry =

@@ -286,7 +286,7 @@ static void say_refused(struct uplink *uplink)
 	error_wrap(&now, "the node's certificate has expired or isn't taken any more, and was not "
 			 "renewed");
 	if (uplink->renewal_exit == JOIN_TOKEN)
-		error_hint(&now, JOIN_TOKEN_HINT, "FILE");
+		joining_hint_token(uplink->options.config, NULL, &now);
 	say(uplink, &now);
 	if (!str_equal(uplink->renewal_told, now.what))
 		log_failure(LOG_ERROR, "certificate.expired", &now,

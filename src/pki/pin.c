@@ -45,8 +45,12 @@ bool pin_list_parse(const char *text, const char *field, struct pin_list *ret_pi
 		while (size > 0 && start[size - 1] == ' ')
 			size--;
 		if (pins.count == PIN_LIST_MAX || !pin_valid(start, size)) {
-			error_field(error, field,
-				    "is '%.120s', not one or two comma-separated pins", text);
+			if (*text)
+				error_field(error, field,
+					    "is '%.120s', not one or two comma-separated pins",
+					    text);
+			else
+				error_field(error, field, "is missing");
 			error->code = ERROR_INVALID_CONFIG;
 			return error_hint(error, "A pin is sha256/ and 44 characters of base64; "
 						 "'better-compute pki show' prints them.");

@@ -48,6 +48,7 @@ struct job {
 	const struct pki_folder *keys; /* that the asker knows: the folder's, or the next ones */
 	/* the result */
 	bool ok;
+	bool known; /* what was shown is ours, live or not: no guess */
 	struct error error;
 	struct buf answer; /* a packed JoinAnswer */
 	char node[ID_SIZE];
@@ -114,12 +115,13 @@ static bool join_by_token(struct job *job, struct control *control,
 				    .boot_id = request->boot_id,
 				    .issue = issue,
 				    .issue_context = &context,
+				    .ret_known = &job->known,
 			    },
 			    ret_joined, error);
 }
 
 /* Was it ours, is it for this key, and did it end not too long ago? */
-static bool check_expired(const struct job *job, const char *pem, const struct pki_key *key,
+static bool check_expired(struct job *job, const char *pem, const struct pki_key *key,
 			  struct wall now, struct cert_node *ret_node, struct error *error)
 {
 	if (!cert_read_node(pem, strlen(pem), ret_node, error) ||
@@ -128,11 +130,11 @@ static bool check_expired(const struct job *job, const char *pem, const struct p
 		error->code = ERROR_UNAUTHENTICATED;
 		return error_wrap(error, "the certificate to renew");
 	}
+	job->known = true;
 	if (now.ms <= ret_node->info.not_after.ms + JOIN_RENEW_MS)
 		return true;
-	error_set(error, ERROR_UNAUTHENTICATED,
-		  "the certificate of '%s' expired more than 7 days ago", ret_node->node_id);
-	return error_hint(error, "Join again with a new token.");
+	return error_set(error, ERROR_UNAUTHENTICATED,
+			 "the certificate of '%s' expired more than 7 days ago", ret_node->node_id);
 }
 
 static bool join_by_certificate(struct job *job, struct control *control,
@@ -253,9 +255,26 @@ static struct allowance *allowance_of(struct join_service *service, const char *
 }
 
 /* Only what a guesser would cause is charged: our own faults are not the peer's. */
-static bool is_charged(enum error_code code)
+static bool is_charged(const struct job *job)
 {
-	return code == ERROR_UNAUTHENTICATED || code == ERROR_INVALID_INPUT;
+	return !job->known &&
+	       (job->error.code == ERROR_UNAUTHENTICATED || job->error.code == ERROR_INVALID_INPUT);
+}
+
+/* It may be a neighbour's doing. UNAVAILABLE: every bcd comes again. */
+static void finish_limited(struct rpc_call *call, const char *address)
+{
+	struct error error;
+
+	log_warn("join.limited", "too many refused joins from one address", "peer", address, NULL);
+	error_set(&error, ERROR_UNAVAILABLE, "too many joins from address %s were refused",
+		  address);
+	error_hint(&error,
+		   "Wait: one each %d s is heard. Meanwhile look for the machine or pod at this "
+		   "address that is refused again and again: bcd's log there, join.refused in the "
+		   "control plane's",
+		   JOIN_REFILL_MS / 1000);
+	rpc_finish_error(call, &error);
 }
 
 /* --- on the loop --- */
@@ -284,7 +303,7 @@ static void on_worked(void *context, void *arg)
 			 "node", job->node, "peer", job->peer, NULL);
 	} else {
 		log_warn("join.refused", job->error.what, "peer", job->peer, NULL);
-		if (is_charged(job->error.code))
+		if (is_charged(job))
 			allowance_of(service, job->peer)->left_ms -= JOIN_REFILL_MS;
 	}
 	if (call && job->ok) {
@@ -306,10 +325,7 @@ void join_service_ask(struct join_service *service, struct rpc_call *call, const
 
 	address_of(call, address);
 	if (allowance_of(service, address)->left_ms < JOIN_REFILL_MS) {
-		log_warn("join.limited", "too many refused joins from one address", "peer", address,
-			 NULL);
-		rpc_finish(call, RPC_UNAVAILABLE,
-			   "too many joins from this address were refused: try again later");
+		finish_limited(call, address);
 		return;
 	}
 	job = mem_alloc(sizeof *job);

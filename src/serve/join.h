@@ -2,7 +2,9 @@
  * join: the join service: an envelope in, a signed answer with a certificate out (JOIN-38).
  *
  * Owns      the bound on guesses: JOIN_MAX_REFUSED refusals of one address, then one each
- *           JOIN_REFILL_MS; joins that succeed cost nothing.
+ *           JOIN_REFILL_MS. Joins that succeed cost nothing, nor do refusals of who has the whole of a
+ *           token or certificate of ours, which is only no good any more: one machine or pod that
+ *           tries on must not shut out the others behind its address.
  * Secrets   the token is seen by the worker alone and is in no log line and no status message.
  * Threads   the loop's; envelopes are opened and answers signed on workers.
  */

@@ -307,6 +307,8 @@ static const struct schema_field RESERVATION_CONDITION[] = {
 	{.name = "reason", SCHEMA_TEXT, NEEDED, "why, in one word", .example = "PodsHoldDevices"},
 	{.name = "message", SCHEMA_TEXT, NEEDED, "why, in a sentence", .example = "waiting for pods to end"},
 	{.name = "since", SCHEMA_TIME, NEEDED, "since when"},
+	{.name = "next", SCHEMA_TEXT, 0, "of DevicesHeld: what ends it should the nodes never say that nobody holds them",
+	 .example = "Should node_1 never say that nobody holds the devices, they are free at 2026-12-02 12:00 UTC"},
 	{.name = "causes", SCHEMA_OBJECT, MAY_LIST, "of Degraded: everything that is wrong", "DegradedCause"},
 	END,
 };

@@ -231,18 +231,19 @@ static void on_turn(void *arg)
 
 #define UID_SIZE 37
 
-/* As an API server makes them: a random UUID (RFC 9562, version 4). */
-static void make_uid(char out[UID_SIZE])
+/* As an API server makes them: a random UUID (RFC 9562, version 4); or of a static pod, as a kubelet does. */
+static void make_uid(char out[UID_SIZE], bool is_static)
 {
+	const char *dash = is_static ? "" : "-";
 	uint8_t b[16];
 
 	random_bytes(b, sizeof b);
 	b[6] = (uint8_t)(0x40 | (b[6] & 15));
 	b[8] = (uint8_t)(0x80 | (b[8] & 63));
 	snprintf(out, UID_SIZE,
-		 "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
-		 b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
-		 b[15]);
+		 "%02x%02x%02x%02x%s%02x%02x%s%02x%02x%s%02x%02x%s%02x%02x%02x%02x%02x%02x", b[0],
+		 b[1], b[2], b[3], dash, b[4], b[5], dash, b[6], b[7], dash, b[8], b[9], dash,
+		 b[10], b[11], b[12], b[13], b[14], b[15]);
 }
 
 static void verb_run_pod(struct standin *standin, json_t *request, standin_answer_fn *fn, void *arg)
@@ -250,7 +251,13 @@ static void verb_run_pod(struct standin *standin, json_t *request, standin_answe
 	struct error error;
 	struct pod *pod;
 	char uid[UID_SIZE];
-	make_uid(uid);
+	bool is_static = false;
+
+	if (!tree_opt_bool(request, "static", "", &is_static, &error)) {
+		answer_error(fn, arg, &error);
+		return;
+	}
+	make_uid(uid, is_static);
 	if (!pods_add(&standin->pods, request, uid, &pod, &error)) {
 		answer_error(fn, arg, &error);
 		return;

@@ -41,7 +41,8 @@ void standin_hears(struct standin *standin);
  * One request, one answer, sometimes before it returns. Requests are {"verb": ..., ...}:
  *
  *   run-pod      namespace ("default"), name, container ("main"), resource, count, env {},
- *                bound, stubborn           the pod, as soon as something was decided on it
+ *                bound, stubborn, static   the pod, as soon as something was decided on it; a static one's
+ *                                          UID is as a kubelet makes them, not as an API server does
  *   delete-pod   namespace, name, graceSeconds (30; only a stubborn pod uses it up)
  *   list         the pods
  *   node         per resource capacity, allocatable and what pods request; Register calls so far

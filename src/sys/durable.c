@@ -13,6 +13,11 @@
 #define MAX_ASIDE  1000  /* names that are tried: one for each second from now */
 #define MAX_TIDIED 10000 /* entries of a folder; a larger one is no place of ours */
 
+static bool is_absence(int os)
+{
+	return os == ENOENT || os == ENOTDIR;
+}
+
 /* The path's folder: "." for a bare name, "/" for the root's entries. Heap; the caller's. */
 static char *folder_of(const char *path)
 {
@@ -137,6 +142,39 @@ bool durable_create(const char *path, const void *data, size_t length, mode_t mo
 	return ok && sync_folder_of(path, error);
 }
 
+static bool check_private(int fd, const char *path, struct stat *ret_now, struct error *error)
+{
+	if (fstat(fd, ret_now) < 0)
+		return error_os(error, "write '%s'", path);
+	if (!S_ISREG(ret_now->st_mode) || ret_now->st_uid != geteuid() || (ret_now->st_mode & 077))
+		return error_set(error, ERROR_FORBIDDEN,
+				 "write '%s': it is no file that is ours alone", path);
+	return true;
+}
+
+bool durable_overwrite_text(const char *path, const void *text, size_t length, struct error *error)
+{
+	CLEANUP(fd) int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	CLEANUP(buf) struct buf whole = {0};
+	struct stat now;
+	bool ok;
+
+	if (fd < 0)
+		return error_os(error, "write '%s'", path);
+	if (!check_private(fd, path, &now, error))
+		return false;
+	/* One write, so that nobody finds half of it. */
+	buf_add(&whole, text, length);
+	while ((off_t)whole.length < now.st_size)
+		buf_add_char(&whole, '\n');
+	ok = write_all(fd, whole.data, whole.length) && fsync(fd) == 0 &&
+	     (whole.length == length || (ftruncate(fd, (off_t)length) == 0 && fsync(fd) == 0));
+	if (!ok)
+		error_os(error, "write '%s'", path);
+	buf_wipe(&whole);
+	return ok;
+}
+
 bool durable_check_writable(const char *path, struct error *error)
 {
 	CLEANUP(free) char *folder = folder_of(path);
@@ -144,7 +182,9 @@ bool durable_check_writable(const char *path, struct error *error)
 
 	if (access(folder, W_OK | X_OK) != 0)
 		return error_os(error, "write '%s'", path);
-	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+	if (stat(path, &st) < 0)
+		return is_absence(errno) || error_os(error, "write '%s'", path);
+	if (S_ISDIR(st.st_mode))
 		return error_set(error, ERROR_INVALID_STATE, "write '%s': it is a folder", path);
 	return true;
 }
@@ -251,6 +291,20 @@ static bool make_one_folder(const char *path, mode_t mode, struct error *error)
 		return error_set(error, ERROR_INVALID_STATE,
 				 "make folder '%s': '%s' is there and is no folder", path, path);
 	return true;
+}
+
+bool durable_make_new_folder(const char *path, mode_t mode, struct error *error)
+{
+	if (mkdir(path, mode) < 0)
+		return errno == EEXIST ? error_set(error, ERROR_CONFLICT,
+						   "make folder '%s': it exists already", path)
+				       : error_os(error, "make folder '%s'", path);
+	if (chmod(path, mode) < 0) /* whatever the umask is */
+		error_os(error, "make folder '%s'", path);
+	else if (sync_folder_of(path, error))
+		return true;
+	rmdir(path);
+	return false;
 }
 
 bool durable_make_folder(const char *path, mode_t mode, struct error *error)
@@ -364,11 +418,6 @@ void durable_names_deinit(struct durable_names *names)
 static int64_t nanoseconds(struct timespec time)
 {
 	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
-
-static bool is_absence(int os)
-{
-	return os == ENOENT || os == ENOTDIR;
 }
 
 struct durable_stamp durable_stamp(const char *path)

@@ -48,6 +48,13 @@ MUST_CHECK bool durable_replace(const char *path, const void *data, size_t lengt
 /* As replace, but the file must not exist: CONFLICT otherwise. */
 MUST_CHECK bool durable_create(const char *path, const void *data, size_t length, mode_t mode,
 			       struct error *error);
+/* A text in the place of what a private file of ours holds, and never in another file, not for a
+ * moment: for a secret that a killed process must not leave where nobody looks. Then the file has the
+ * old text or the new one, whole (each is shorter than a page); a shorter one may still be followed
+ * by newlines. After a power cut it may be either, or damaged. NOT_FOUND when it is gone, FORBIDDEN
+ * when it isn't ours or others may read it. */
+MUST_CHECK bool durable_overwrite_text(const char *path, const void *text, size_t length,
+				       struct error *error);
 /* Could a file be written there, as it looks now? For before what it is to hold is made. */
 MUST_CHECK bool durable_check_writable(const char *path, struct error *error);
 MUST_CHECK bool durable_remove(const char *path, struct error *error); /* absent is fine */
@@ -67,6 +74,8 @@ MUST_CHECK bool durable_sync_folder(const char *folder, struct error *error);
 MUST_CHECK bool durable_exchange(const char *a, const char *b, struct error *error);
 MUST_CHECK bool durable_make_folder(const char *path, mode_t mode,
 				    struct error *error); /* with parents; existing is fine */
+/* One that nobody else made: CONFLICT when something has its name. */
+MUST_CHECK bool durable_make_new_folder(const char *path, mode_t mode, struct error *error);
 
 /* Is it a folder, no link to one, and ours? */
 bool durable_is_own_folder(const char *path);

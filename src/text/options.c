@@ -54,6 +54,26 @@ static bool unknown(const struct options *options, const char *argument, size_t 
 		       : false;
 }
 
+/* What is written behind digits is mostly a unit, and the digits alone another amount: "500m" are
+ * half a CPU, "512Mi" half a GiB. */
+static bool no_unit(const struct option *option, struct error *error)
+{
+	static const struct {
+		const char *value, *what, *such_as; /* by what help calls the value */
+	} AMOUNTS[] = {
+		{"C", "whole CPUs", "4"},
+		{"GIB", "GiB", "64"},
+		{"SECONDS", "seconds", "30"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(AMOUNTS); i++) {
+		if (str_equal(option->value, AMOUNTS[i].value))
+			return error_hint(error, "It takes %s, such as --%s %s", AMOUNTS[i].what,
+					  option->name, AMOUNTS[i].such_as);
+	}
+	return error_hint(error, "It takes digits alone, without a unit.");
+}
+
 static bool read_number(const struct option *option, const char *text, int64_t *ret_number,
 			struct error *error)
 {
@@ -63,9 +83,7 @@ static bool read_number(const struct option *option, const char *text, int64_t *
 	if (digits == 0 || text[digits]) {
 		error_set(error, ERROR_INVALID_INPUT, "--%s: '%s' is not a whole number",
 			  option->name, text);
-		return digits && text[digits] ? error_hint(error, "Write digits alone: --%s %.*s",
-							   option->name, (int)digits, text)
-					      : false;
+		return digits && text[digits] ? no_unit(option, error) : false;
 	}
 	for (size_t i = 0; i < digits && digits <= MAX_DIGITS; i++)
 		number = number * 10 + (text[i] - '0');
@@ -107,7 +125,7 @@ static bool check_choice(const struct option *option, const char *text, struct e
 static bool take_value(struct option_value *value, const char *text, struct error *error)
 {
 	const struct option *option = value->option;
-	char field[ERROR_FIELD_SIZE];
+	char field[ERROR_FIELD_SIZE], seconds[DURATION_TEXT_SIZE];
 
 	if (value->text && option->kind != OPTION_LIST)
 		return error_set(error, ERROR_INVALID_INPUT, "--%s is given twice", option->name);
@@ -120,6 +138,13 @@ static bool take_value(struct option_value *value, const char *text, struct erro
 		break;
 	case OPTION_NUMBER:
 		if (!read_number(option, text, &value->number, error))
+			return false;
+		break;
+	case OPTION_PATIENCE:
+		snprintf(field, sizeof field, "--%s", option->name);
+		snprintf(seconds, sizeof seconds, "%.*ss", (int)sizeof seconds - 2, text);
+		if (!duration_parse(text[strspn(text, "0123456789")] ? text : seconds, field,
+				    option->min, option->max, &value->number, error))
 			return false;
 		break;
 	case OPTION_DURATION:

@@ -20,6 +20,7 @@ enum option_kind {
 	OPTION_TEXT,     /* any non-empty text, or one of `choices` */
 	OPTION_NUMBER,   /* a whole number from min to max */
 	OPTION_DURATION, /* such as 1h30m, from min to max milliseconds */
+	OPTION_PATIENCE, /* the same, of how long to wait: a number without a unit is seconds */
 	OPTION_LIST,     /* OPTION_TEXT that may be repeated */
 };
 
@@ -37,7 +38,7 @@ struct option {
 struct option_value {
 	const struct option *option;
 	const char *text; /* the last value given; NULL when not given */
-	int64_t number;   /* OPTION_NUMBER, OPTION_DURATION (ms); OPTION_FLAG: 1 */
+	int64_t number; /* OPTION_NUMBER, OPTION_DURATION and OPTION_PATIENCE (ms); OPTION_FLAG: 1 */
 	const char *list[OPTIONS_MAX_LIST];
 	size_t list_count;
 };

@@ -100,6 +100,53 @@ static bool check_shape(const char *text, size_t length, const char *source, str
 	return true;
 }
 
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* A word without quotes in the place of this line's value, such as YAML's yes, which toml++ takes for the
+ * beginning of a number; its length, 0 for none. */
+static size_t find_bare_word(const char *text, size_t length, unsigned line, const char **ret_word)
+{
+	const char *at = text, *end = text + length, *word;
+
+	for (; at < end && line > 1; at++)
+		line -= *at == '\n';
+	while (at < end && *at != '=' && *at != '\n')
+		at++;
+	if (at == end || *at != '=')
+		return 0;
+	for (at++; at < end && (*at == ' ' || *at == '\t'); at++)
+		;
+	for (word = at; at < end && is_letter(*at); at++)
+		;
+	*ret_word = word;
+	return (size_t)(at - word);
+}
+
+static bool is_word(const char *word, size_t length, const char *wanted)
+{
+	return length == strlen(wanted) && memcmp(word, wanted, length) == 0;
+}
+
+static bool fail_at(const char *text, size_t length, const char *source,
+		    const struct toml_mistake *mistake, struct error *error)
+{
+	const char *word = NULL;
+	size_t letters = find_bare_word(text, length, mistake->line, &word);
+
+	if (letters == 0 || is_word(word, letters, "true") || is_word(word, letters, "false") ||
+	    is_word(word, letters, "nan") || is_word(word, letters, "inf"))
+		return error_set(error, ERROR_INVALID_INPUT, "%s:%u: %s", source, mistake->line,
+				 mistake->why);
+	return error_set(
+		error, ERROR_INVALID_INPUT,
+		"%s:%u: '%.*s' is no value: yes and no are true and false, and texts stand "
+		"in quotes",
+		source, mistake->line, (int)(letters < 40 ? letters : 40), word);
+}
+
 bool toml_parse(const char *text, size_t length, size_t max_size, const char *source,
 		json_t **ret_tree, struct error *error)
 {
@@ -115,8 +162,7 @@ bool toml_parse(const char *text, size_t length, size_t max_size, const char *so
 	if (!tree && mistake.line == 0)
 		return error_set(error, ERROR_INVALID_INPUT, "%s: %s", source, mistake.why);
 	if (!tree)
-		return error_set(error, ERROR_INVALID_INPUT, "%s:%u: %s", source, mistake.line,
-				 mistake.why);
+		return fail_at(text, length, source, &mistake, error);
 	*ret_tree = tree;
 	return true;
 }

@@ -173,20 +173,20 @@ MUTANTS = [
          "\t\t\tlearn(mirrored, listed, true, asked, now);\n",
          "\t\t\tlearn(mirrored, listed, false, asked, now);\n"),
         ("src/node/core/unlisted.c",
-         "\thear(pod, listed, is_static, deleted, now);\n", "\thear(pod, listed, false, deleted, now);\n"),
+         "\t\thear(mirrored, listed, true, deleted, now);\n", "\t\thear(mirrored, listed, false, deleted, now);\n"),
         ("src/node/core/unlisted.c",
          "\treturn mono_later(deleted, vanished);\n", "\treturn deleted;\n"),
     ], IN_POD),
     ("an-object-that-was-deleted-is-over", [
         ("src/node/core/unlisted.c",
-         "\thear(pod, listed, is_static, deleted, now);\n",
-         "\thear(pod, listed, is_static, deleted, now);\n\tpod->over |= deleted;\n"),
+         "\thear(pod, listed, false, deleted, now);\n",
+         "\thear(pod, listed, false, deleted, now);\n\tpod->over |= deleted;\n"),
     ], IN_POD),
     ("an-events-word-is-anybodys", [
         ("src/node/core/unlisted.c",
-         "\tif (!pod && strlen(uid) >= GIVEN_UID_SIZE)\n",
+         "\tforget_words(words, now);\n\tif (mirrored)\n",
          "\tif (!pod && unlisted->count > 0)\n\t\tpod = &unlisted->items[0];\n"
-         "\tif (!pod && strlen(uid) >= GIVEN_UID_SIZE)\n"),
+         "\tforget_words(words, now);\n\tif (mirrored)\n"),
     ], IN_POD),
     ("a-kubelet-needs-no-time", [
         ("src/node/core/unlisted.c",

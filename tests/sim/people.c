@@ -116,9 +116,9 @@ void people_run_pod(const char *class, uint64_t count, bool bound, bool stubborn
 	snprintf(name, sizeof name, "pod-%llu", (unsigned long long)++people.pods);
 	snprintf(resource, sizeof resource, "bcd.dev/%s", class);
 	sim_trace("run %s with %llu of %s", name, (unsigned long long)count, resource);
-	ask_kubelet(json_pack("{s:s, s:s, s:s, s:I, s:b, s:b}", "verb", "run-pod", "name", name,
-			      "resource", resource, "count", (json_int_t)count, "bound", bound,
-			      "stubborn", stubborn),
+	ask_kubelet(json_pack("{s:s, s:s, s:s, s:I, s:b, s:b, s:b}", "verb", "run-pod", "name",
+			      name, "resource", resource, "count", (json_int_t)count, "bound",
+			      bound, "stubborn", stubborn, "static", sim_chance(8)),
 		    on_pod);
 }
 

@@ -12,6 +12,7 @@
 #define MINUTE_MS         60000
 #define KNOWN_MS          60000 /* longer than bcd goes by an answer, and tries to send a request */
 #define UNREADABLE_ONE_IN 5     /* lists with a pod that can't be read */
+#define STRANGER_ONE_IN   40    /* answers of something else in the API server's place */
 
 static struct {
 	json_t *labels; /* of the Node; NULL: nothing was asked of it yet */
@@ -96,8 +97,18 @@ static void check_deletion(const struct sim_pod *object, int64_t grace_s)
 
 static json_t *status_of(const char *reason)
 {
-	return json_pack("{s:s, s:s, s:s, s:s}", "kind", "Status", "apiVersion", "v1", "reason",
-			 reason, "message", "simulated");
+	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "kind", "Status", "apiVersion", "v1",
+			 "status", "Failure", "reason", reason, "message", "simulated");
+}
+
+static json_t *object_of(const char *kind, const char *namespace, const char *name)
+{
+	json_t *object = json_pack("{s:s, s:s, s:{s:s}}", "kind", kind, "apiVersion", "v1",
+				   "metadata", "name", name);
+
+	if (*namespace)
+		tree_set(json_object_get(object, "metadata"), "namespace", tree_string(namespace));
+	return object;
 }
 
 static int answer_delete(const char *name, const json_t *body, json_t **ret_body)
@@ -125,7 +136,7 @@ static int answer_delete(const char *name, const json_t *body, json_t **ret_body
 	api.deletions++;
 	sim_pod_delete(object, grace_s);
 	sim_changes_look(); /* the next request may change it again */
-	*ret_body = json_pack("{s:s}", "kind", "Pod");
+	*ret_body = object_of("Pod", "default", name);
 	return 200;
 }
 
@@ -146,8 +157,8 @@ static int answer_list(json_t **ret_body)
 
 		json_object_del(json_object_get(json_array_get(items, which), "metadata"), "uid");
 	}
-	*ret_body = json_pack("{s:s, s:{s:s}, s:o}", "kind", "PodList", "metadata",
-			      "resourceVersion", version, "items", items);
+	*ret_body = json_pack("{s:s, s:s, s:{s:s}, s:o}", "kind", "PodList", "apiVersion", "v1",
+			      "metadata", "resourceVersion", version, "items", items);
 	return 200;
 }
 
@@ -184,6 +195,13 @@ int sim_api_refuse(json_t **ret_body)
 
 /* --- the Node --- */
 
+static int answer_node(json_t **ret_body)
+{
+	*ret_body = object_of("Node", "", "node-1");
+	tree_set(json_object_get(*ret_body, "metadata"), "labels", json_incref(api.labels));
+	return 200;
+}
+
 /* proves: HOSTED-22 */
 static int answer_label(const json_t *body, json_t **ret_body)
 {
@@ -201,14 +219,27 @@ static int answer_label(const json_t *body, json_t **ret_body)
 		else
 			tree_set(api.labels, name, json_incref(value));
 	}
-	*ret_body = json_object();
-	return 200;
+	return answer_node(ret_body);
 }
 
-static int answer_node(json_t **ret_body)
+/* A health check's, a default backend's, another cluster's or a broken server's: none of it may count. */
+static int answer_stranger(json_t **ret_body)
 {
-	*ret_body = json_pack("{s:{s:O}}", "metadata", "labels", api.labels);
-	return 200;
+	switch (sim_below(4)) {
+	case 0:
+		*ret_body = json_pack("{s:s}", "status", "ok");
+		return 200;
+	case 1:
+		*ret_body = json_pack("{s:s, s:s, s:{}, s:[]}", "kind", "ServiceList", "apiVersion",
+				      "v1", "metadata", "items");
+		return 200;
+	case 2:
+		*ret_body = json_pack("{s:s}", "message", "default backend");
+		return sim_below(2) ? 404 : 409;
+	default:
+		*ret_body = status_of("InternalError");
+		return 200;
+	}
 }
 
 int sim_api_answer(const char *method, const char *path, const json_t *body, json_t **ret_body)
@@ -217,6 +248,8 @@ int sim_api_answer(const char *method, const char *path, const json_t *body, jso
 
 	if (!api.labels)
 		api.labels = json_pack("{s:s}", "kubernetes.io/hostname", "node-1");
+	if (sim_chance(STRANGER_ONE_IN))
+		return answer_stranger(ret_body);
 	if (str_equal(path, "/api/v1/nodes/node-1"))
 		return answer_node(ret_body);
 	if (str_equal(method, "PATCH") && str_starts(path, "/api/v1/nodes/node-1?"))
@@ -227,6 +260,6 @@ int sim_api_answer(const char *method, const char *path, const json_t *body, jso
 		return answer_delete(path + strlen(pods), body, ret_body);
 	if (!strstr(path, "/events"))
 		sim_broken("the API server is asked for %s %s", method, path);
-	*ret_body = json_object();
+	*ret_body = json_deep_copy(body);
 	return 201;
 }

@@ -8,12 +8,15 @@
 #include "sim/sim_faults.h"
 #include "text/tree.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define TRAVEL_MS   10
 #define SLOW_MS     12000 /* an answer may take so long */
 #define SLOW_ONE_IN 20
-#define CUT_ONE_IN  40    /* changes that a watch tells of */
+#define CUT_ONE_IN  40 /* changes that a watch tells of */
+#define DEAF_ONE_IN 20 /* watches that go on */
+#define BOOKMARK_MS 60000
 #define NOTICED_MS  37000 /* TCP's keepalive, of an end that is gone without a word */
 
 /* On its way; outlives the call. */
@@ -53,6 +56,8 @@ struct http_call {
 	bool *gone;            /* told when it is cancelled, while it runs */
 	int64_t version;       /* what it has told */
 	int64_t last_ms;       /* when that arrives */
+	int64_t marked_ms;     /* when it told something last, if only a bookmark */
+	bool deaf; /* it tells nothing: the version is one that the server has yet to come to */
 	struct piece *pieces;
 	http_multi_fn *fn;
 	void *arg;
@@ -229,6 +234,18 @@ static void send_event(struct http_call *call, const json_t *event)
 
 	tree_dump_canonical(data, event);
 	buf_add_text(data, "\n");
+	call->marked_ms = sim.now_ms;
+}
+
+static void send_bookmark(struct http_call *call)
+{
+	CLEANUP(tree) json_t *event = NULL;
+	char version[24];
+
+	snprintf(version, sizeof version, "%lld", (long long)call->version);
+	event = json_pack("{s:s, s:{s:{s:s}}}", "type", "BOOKMARK", "object", "metadata",
+			  "resourceVersion", version);
+	send_event(call, event);
 }
 
 static void begin_anew(struct http_call *call)
@@ -245,6 +262,8 @@ static void tell(struct http_call *call)
 {
 	const json_t *event;
 
+	if (call->deaf)
+		return;
 	while (call->open && (event = sim_changes_after(call->version))) {
 		if (sim_chance(CUT_ONE_IN)) {
 			cut(call);
@@ -253,6 +272,8 @@ static void tell(struct http_call *call)
 		call->version++;
 		send_event(call, event);
 	}
+	if (call->open && sim.now_ms - call->marked_ms >= BOOKMARK_MS)
+		send_bookmark(call);
 }
 
 void sim_http_tell(void)
@@ -275,6 +296,8 @@ static void stream_begins(struct travel *travel)
 
 	call->travel = NULL;
 	call->open = true;
+	call->marked_ms = sim.now_ms;
+	call->deaf = call->version >= 0 && sim_chance(DEAF_ONE_IN);
 	*vec_push(&streams) = call;
 	add_piece(call, PIECE_BEGINS, sim_delay(TRAVEL_MS));
 	if (ends)

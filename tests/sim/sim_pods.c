@@ -211,7 +211,7 @@ static void give_habits(struct sim_pod *object)
 {
 	if (sim_chance(4))
 		object->late_ms = (int64_t)sim_below(LATE_MS);
-	if (sim_chance(8))
+	if (!strchr(object->uid, '-')) /* as a kubelet makes them */
 		make_mirror(object);
 	else if (sim_chance(6))
 		object->finalizer = true;

@@ -102,8 +102,9 @@ bool access_check(const struct control_principal *principal, enum access_action 
 		return true;
 	error_set(error, ERROR_FORBIDDEN, "the role %s may not %s",
 		  control_role_name(principal->role), ACTIONS[action].name);
-	return error_hint(error, "It takes a key with the role %s or more.",
-			  control_role_name(ACTIONS[action].least));
+	return error_hint(error, "It takes a key with the role %s%s.",
+			  control_role_name(ACTIONS[action].least),
+			  ACTIONS[action].least == CONTROL_ROLE_OPERATOR ? "" : " or more");
 }
 
 bool access_reaches(const struct control_principal *principal, const char *tenant)

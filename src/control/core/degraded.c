@@ -157,12 +157,13 @@ static void add_about(struct about_nodes *about, const char *type, const char *r
 /* Of how many nodes it is told what they say: a gang may have many. */
 #define MAX_TOLD 3
 
+/* As the tables have it: "2026-11-30 02:00 UTC". */
 static void add_time(struct buf *text, int64_t ms)
 {
 	char at[TIMESTAMP_SIZE];
 
 	timestamp_format(at, (struct wall){ms});
-	buf_add_text(text, at);
+	buf_printf(text, "%.10s %.5s UTC", at, at + strlen("2026-11-30T"));
 }
 
 /* A node tells of all its releases, "alc_a: …; alc_b: …": what is said of this one, without its name.
@@ -202,27 +203,33 @@ static void tell_holders(const struct degraded_allocation *allocation, struct bu
 	} else {
 		buf_add_text(text, " has yet to say that no pod holds a device");
 	}
-	buf_add_text(text, ". ");
+	buf_add_char(text, '.');
 }
 
-/* What ends it when the node's word doesn't come, and why then. */
-static void tell_next(const struct degraded_allocation *allocation, struct buf *text)
+/* What ends it when the node's word doesn't come, and why then. What nearly never happens goes to `next`. */
+static void tell_next(const struct degraded_allocation *allocation, struct buf *text,
+		      struct buf *next)
 {
 	if (allocation->booked_next) {
-		buf_add_text(text, "Somebody has the devices next: they are free at ");
+		buf_add_text(text, " Somebody has the devices next: they are free at ");
 		add_time(text, allocation->booked_to_ms + STUCK_HANDOVER_MS);
 		buf_add_text(text, " whatever the node says.");
 	} else if (allocation->unreachable) {
-		buf_add_text(text, "The devices stay booked until it is back, or declared lost.");
+		buf_printf(text,
+			   " The devices stay booked until it is back, or declared lost: "
+			   "better-compute nodes retire %s --lost.",
+			   allocation->node);
 	} else if (!allocation->was_bound) {
-		buf_add_text(text, "It never said that it bound them: they are free once it has "
+		buf_add_text(text, " It never said that it bound them: they are free once it has "
 				   "heard of the end, at the earliest at ");
 		add_time(text, allocation->releasing_since_ms + STUCK_DEFERRED_MS);
 		buf_add_char(text, '.');
 	} else {
-		buf_add_text(text, "Should it never say that nobody holds them, they are free at ");
-		add_time(text, allocation->own_end_ms + STUCK_MAX_CARRY_MS);
-		buf_add_text(text, ", a day after the booking's own end.");
+		buf_printf(next,
+			   "%sShould %s never say that nobody holds the devices, they are free at ",
+			   next->length > 0 ? " " : "", allocation->node);
+		add_time(next, allocation->own_end_ms + STUCK_MAX_CARRY_MS);
+		buf_add_text(next, ", a day after the booking's own end.");
 	}
 }
 
@@ -244,13 +251,14 @@ static void add_devices_held(const struct degraded_allocation *allocations, size
 			     json_t *conditions)
 {
 	struct about_nodes about = {0};
+	CLEANUP(buf) struct buf next = {0};
 	size_t told = 0;
 
 	for (size_t i = 0; i < count && told < MAX_TOLD; i++) {
 		if (!allocations[i].releasing)
 			continue;
 		tell_holders(&allocations[i], &about.text);
-		tell_next(&allocations[i], &about.text);
+		tell_next(&allocations[i], &about.text, &next);
 		told++;
 	}
 	tell_rest(allocations, count, told, &about.text);
@@ -259,6 +267,9 @@ static void add_devices_held(const struct degraded_allocation *allocations, size
 		if (allocations[i].releasing && allocations[i].releasing_since_ms < about.since_ms)
 			about.since_ms = allocations[i].releasing_since_ms;
 	add_about(&about, "DevicesHeld", "PodsHoldDevices", conditions);
+	if (next.length > 0)
+		json_object_set_new(json_array_get(conditions, json_array_size(conditions) - 1),
+				    "next", json_string(buf_text(&next)));
 }
 
 static void add_unconfirmed(const struct degraded_allocation *allocations, size_t count,

@@ -40,7 +40,8 @@ struct degraded_allocation {
 
 /*
  * A new array of conditions {type, reason, message, since}: DevicesHeld while a release waits for its
- * nodes, with what the first of them say of it and what happens next (stuck.h); Degraded for a bound
+ * nodes, with what the first of them say of it and what happens next (stuck.h), where that is a day's wait
+ * and seldom needed in `next`; Degraded for a bound
  * allocation in trouble, with its headline reason first and every
  * cause in `causes`, in the order BindingLost, ForeignGpuExposure, NodeUnreachable, AtomUnhealthy,
  * then by node, then by device; Unconfirmed for a bound

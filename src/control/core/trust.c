@@ -76,15 +76,13 @@ bool trust_token_admits(const struct trust_token *token, bool joined_before, str
 	case TRUST_TOKEN_USED_UP:
 		if (joined_before)
 			return true;
-		error_set(error, ERROR_UNAUTHENTICATED, "the join token is used up (%lld of %lld)",
-			  (long long)token->uses, (long long)token->max_uses);
-		break;
+		return error_set(error, ERROR_UNAUTHENTICATED,
+				 "the join token is used up (%lld of %lld)", (long long)token->uses,
+				 (long long)token->max_uses);
 	case TRUST_TOKEN_EXPIRED:
-		error_set(error, ERROR_UNAUTHENTICATED, "the join token has expired");
-		break;
+		return error_set(error, ERROR_UNAUTHENTICATED, "the join token has expired");
 	case TRUST_TOKEN_REVOKED:
-		error_set(error, ERROR_UNAUTHENTICATED, "the join token was revoked");
-		break;
+		return error_set(error, ERROR_UNAUTHENTICATED, "the join token was revoked");
 	}
-	return error_hint(error, "Make a new one: better-compute join-tokens create.");
+	return false;
 }

@@ -60,8 +60,8 @@ static const struct {
 	[KUBE_UNAVAILABLE] = {ERROR_UNAVAILABLE,
 			      "Try again later, or look at the API server's log."},
 	[KUBE_STRANGE] = {ERROR_UNAVAILABLE,
-			  "Check that the kubeconfig's server is a Kubernetes API server, with no "
-			  "proxy before it."},
+			  "Check that the kubeconfig's server is a Kubernetes API server, with "
+			  "nothing before it that answers instead."},
 	[KUBE_UNREACHED] = {ERROR_UNAVAILABLE, NULL},
 };
 
@@ -92,10 +92,119 @@ static bool has_cause(const json_t *status, const char *reason)
 	return false;
 }
 
-static enum kube_reason reason_of(int status, const json_t *body)
+/* --- is it an answer to what was asked? --- */
+
+static bool is_success(int status)
 {
-	if (status >= 200 && status <= 299)
-		return body ? KUBE_DONE : KUBE_STRANGE;
+	return status >= 200 && status <= 299;
+}
+
+static bool is_status(const json_t *body)
+{
+	return str_equal(text_in(body, "kind"), "Status") &&
+	       str_equal(text_in(body, "apiVersion"), "v1");
+}
+
+static bool is_empty_or(const char *text, const char *wanted)
+{
+	return !*text || str_equal(text, wanted);
+}
+
+/* A Status's details name the collection ("pods") and the object, where they are there. An object can't
+ * be where its namespace isn't. */
+static bool is_about(const json_t *status, const struct kube_wanted *wanted)
+{
+	const json_t *details = json_object_get(status, "details");
+	const char *kind = text_in(details, "kind"), *name = text_in(details, "name");
+
+	if (!wanted->resource)
+		return true;
+	if (str_equal(kind, "namespaces") && *wanted->namespace)
+		return str_equal(name, wanted->namespace);
+	return (is_empty_or(kind, wanted->resource->plural) ||
+		str_equal(kind, wanted->resource->object)) &&
+	       is_empty_or(text_in(details, "group"), wanted->resource->group) &&
+	       (!*wanted->name || is_empty_or(name, wanted->name));
+}
+
+/* Not what anything on the way says of a page it doesn't have. */
+static bool is_refusal(const json_t *body, const char *reason, const struct kube_wanted *wanted)
+{
+	return is_status(body) && str_equal(text_in(body, "status"), "Failure") &&
+	       str_equal(text_in(body, "reason"), reason) && is_about(body, wanted);
+}
+
+static bool is_of_version(const json_t *object, const struct kube_resource *resource)
+{
+	const char *text = text_in(object, "apiVersion");
+	size_t length = strlen(resource->group);
+
+	if (length > 0) {
+		if (!str_starts(text, resource->group) || text[length] != '/')
+			return false;
+		text += length + 1;
+	}
+	return str_equal(text, resource->version);
+}
+
+static bool is_of_kind(const json_t *object, const struct kube_wanted *wanted)
+{
+	const char *kind = text_in(object, "kind"), *name = wanted->resource->object;
+
+	return str_starts(kind, name) &&
+	       str_equal(kind + strlen(name), wanted->form == KUBE_FORM_LIST ? "List" : "") &&
+	       is_of_version(object, wanted->resource);
+}
+
+static bool is_the_one(const json_t *object, const struct kube_wanted *wanted)
+{
+	const json_t *metadata = json_object_get(object, "metadata");
+
+	return str_equal(text_in(metadata, "name"), wanted->name) &&
+	       str_equal(text_in(metadata, "namespace"), wanted->namespace);
+}
+
+/* Is a 2xx with this object what was asked for? */
+static bool is_wanted(const json_t *body, const struct kube_wanted *wanted)
+{
+	bool done = is_status(body) && str_equal(text_in(body, "status"), "Success");
+
+	switch (wanted->form) {
+	case KUBE_FORM_ANY:
+		return done || !str_equal(text_in(body, "kind"), "Status");
+	case KUBE_FORM_LIST:
+		return is_of_kind(body, wanted);
+	case KUBE_FORM_OBJECT:
+		return is_of_kind(body, wanted) && is_the_one(body, wanted);
+	case KUBE_FORM_DELETION:
+		return (done && is_about(body, wanted)) ||
+		       (is_of_kind(body, wanted) && is_the_one(body, wanted));
+	case KUBE_FORM_EVICTION:
+		return done && is_about(body, wanted);
+	}
+	abort();
+}
+
+/* The server has never been where the version says: it was put back. API servers before 1.19 say so in words only. */
+static bool is_ahead(const json_t *status)
+{
+	size_t i;
+	json_t *cause;
+
+	json_array_foreach(causes_of(status), i, cause)
+	{
+		if (str_equal(text_in(cause, "message"), "Too large resource version"))
+			return true;
+	}
+	return has_cause(status, "ResourceVersionTooLarge");
+}
+
+static enum kube_reason reason_of(int status, const json_t *body, const struct kube_wanted *wanted)
+{
+	if (is_success(status))
+		return body && is_wanted(body, wanted) ? KUBE_DONE : KUBE_STRANGE;
+	if (status == 504 && is_ahead(body))
+		return KUBE_EXPIRED;
 	switch (status) {
 	case 400:
 	case 405:
@@ -109,10 +218,11 @@ static enum kube_reason reason_of(int status, const json_t *body)
 	case 403:
 		return KUBE_FORBIDDEN;
 	case 404:
-		return KUBE_NOT_FOUND;
+		return is_refusal(body, "NotFound", wanted) ? KUBE_NOT_FOUND : KUBE_STRANGE;
 	case 409:
-		return str_equal(text_in(body, "reason"), "AlreadyExists") ? KUBE_ALREADY_EXISTS
-									   : KUBE_CONFLICT;
+		return is_refusal(body, "AlreadyExists", wanted) ? KUBE_ALREADY_EXISTS
+		       : is_refusal(body, "Conflict", wanted)    ? KUBE_CONFLICT
+								 : KUBE_STRANGE;
 	case 410:
 		return KUBE_EXPIRED;
 	case 429:
@@ -137,6 +247,28 @@ static void add_said(char out[SAID_SIZE], const char *text, size_t length)
 	while (used > 0 && out[used - 1] == ' ')
 		used--;
 	out[used] = '\0';
+}
+
+/* What came instead of what was asked for, and what it says. */
+static void add_stranger(char out[SAID_SIZE], const json_t *body, const struct kube_wanted *wanted)
+{
+	CLEANUP(buf) struct buf said = {0};
+	const char *kind = text_in(body, "kind"), *message = text_in(body, "message");
+	const char *name = text_in(json_object_get(body, "metadata"), "name");
+
+	buf_printf(&said, *kind ? "it is a %.64s" : "it is an object without a kind", kind);
+	if (*name)
+		buf_printf(&said, " '%.64s'", name);
+	if (wanted->form == KUBE_FORM_EVICTION)
+		buf_add_text(&said, ", no Status of success");
+	else if (wanted->resource)
+		buf_printf(&said, ", not the %s%s", wanted->resource->object,
+			   wanted->form == KUBE_FORM_LIST ? "List" : "");
+	if (wanted->resource)
+		buf_add_text(&said, " that was asked for");
+	if (*message)
+		buf_printf(&said, ": %s", message);
+	add_said(out, buf_text(&said), said.length);
 }
 
 static void add_causes(char out[KUBE_CAUSES_SIZE], const json_t *status)
@@ -210,11 +342,13 @@ void kube_answer_read(const struct kube_request *request, int status, int64_t re
 		json_decref(tree);
 		tree = NULL;
 	}
-	answer.reason = reason_of(status, tree);
+	answer.reason = reason_of(status, tree, &request->wanted);
 	if (answer.reason == KUBE_DONE) {
 		drop_managed_fields(tree);
 		answer.body = TAKE(tree);
 	} else {
+		if (tree && is_success(status))
+			add_stranger(said, tree, &request->wanted);
 		read_failure(&answer, request->subject, tree, said);
 	}
 	*ret_answer = answer;
@@ -223,13 +357,14 @@ void kube_answer_read(const struct kube_request *request, int status, int64_t re
 void kube_answer_of_status(const char *subject, const json_t *status,
 			   struct kube_answer *ret_answer)
 {
+	static const struct kube_wanted ANY = {0};
 	json_int_t code = json_integer_value(json_object_get(status, "code"));
 	const char *message = text_in(status, "message");
 	char said[SAID_SIZE];
 	struct kube_answer answer = {.status = code >= 400 && code <= 599 ? (int)code : 0};
 
 	add_said(said, message, strlen(message));
-	answer.reason = reason_of(answer.status, status);
+	answer.reason = reason_of(answer.status, status, &ANY);
 	read_failure(&answer, subject, status, said);
 	*ret_answer = answer;
 }

@@ -7,6 +7,10 @@
  * 403       for a node stands for "absent" and for "the authorizer is behind", too (checked on
  *           1.37.2): GET, PATCH and DELETE of an absent slice or claim are answered so. Whoever
  *           must tell them apart lists.
+ * Strangers whatever answers in an API server's place (a proxy, a default backend, a half-started
+ *           cluster) must not be believed: a 2xx is done only with the kind and name that were asked
+ *           for; a 404 means "not there", and a 409 a conflict, only as a Status that says so and of
+ *           what was asked for.
  * Source    metav1.Status; API concepts, "HTTP status codes"; 1.34 to 1.37.
  * Tests     tests/unit/kube/core/answer_test.c, fuzz/kubeanswer_fuzz.c, tests/peer/kube
  */
@@ -25,19 +29,19 @@
 #define KUBE_RETRY_AFTER_MAX_S 60
 
 enum kube_reason {
-	KUBE_DONE,           /* 2xx */
+	KUBE_DONE,           /* 2xx, and what was asked for */
 	KUBE_INVALID,        /* the server has checked it and wants none of it */
 	KUBE_UNAUTHORIZED,   /* 401 */
 	KUBE_FORBIDDEN,      /* 403: see above */
-	KUBE_NOT_FOUND,      /* 404 */
+	KUBE_NOT_FOUND,      /* 404 of an API server */
 	KUBE_ALREADY_EXISTS, /* 409 of a create */
 	KUBE_CONFLICT,       /* 409: another UID, another version, or fields of another manager */
-	KUBE_EXPIRED,        /* 410: a continue token or version that is too old */
+	KUBE_EXPIRED,        /* 410: the token or version is too old; 504: it is yet to come */
 	KUBE_DISRUPTION,     /* 429 of an eviction: a budget doesn't allow it; `causes` names it */
 	KUBE_BUSY,           /* 429: later */
 	KUBE_UNAVAILABLE,    /* 5xx */
-	KUBE_STRANGE,        /* anything else, or no JSON: something that is no API server */
-	KUBE_UNREACHED,      /* no answer: `status` is 0, `error` says why */
+	KUBE_STRANGE,   /* anything else: something that is no API server, or not to be believed */
+	KUBE_UNREACHED, /* no answer: `status` is 0, `error` says why */
 };
 const char *kube_reason_name(enum kube_reason reason); /* "not found"; never NULL */
 

@@ -3,6 +3,8 @@
 #include "text/base64.h"
 #include "text/yaml.h"
 
+#include <ctype.h>
+
 /* What is merged: {"clusters": {NAME: {…}}, "users": …, "contexts": …, "current-context": TEXT},
  * with paths made absolute and *-data decoded. */
 struct kube_config {
@@ -335,6 +337,76 @@ static bool check_server(const char *server, const char *cluster, struct error *
 	return true;
 }
 
+/* --- a proxy's URL: [USER[:PASSWORD]@]HOST[:PORT][/] behind its scheme, of which nothing is ever quoted --- */
+
+static int hex_of(char c)
+{
+	static const char DIGITS[] = "0123456789abcdef";
+	const char *at = c ? strchr(DIGITS, c | 0x20) : NULL;
+
+	return at && isxdigit((unsigned char)c) ? (int)(at - DIGITS) : -1;
+}
+
+/* As RFC 3986 has a user and a password; what an escape stands for is visible. */
+static bool is_userinfo(const char *text, size_t length)
+{
+	for (size_t i = 0; i < length; i++) {
+		if (isalnum((unsigned char)text[i]) || strchr("-._~!$&'()*+,;=:", text[i]))
+			continue;
+		if (text[i] != '%' || length - i < 3 || hex_of(text[i + 1]) < 0 ||
+		    hex_of(text[i + 2]) < 0)
+			return false;
+		int c = hex_of(text[i + 1]) * 16 + hex_of(text[i + 2]);
+		if (c < ' ' || c == 0x7f)
+			return false;
+		i += 2;
+	}
+	return true;
+}
+
+static bool is_host(const char *text, size_t length)
+{
+	bool brackets = length > 2 && text[0] == '[' && text[length - 1] == ']';
+
+	if (length == 0)
+		return false;
+	for (size_t i = brackets; i < length - brackets; i++)
+		if (!isalnum((unsigned char)text[i]) && (unsigned char)text[i] < 0x80 &&
+		    !strchr(brackets ? ":.%" : "-._", text[i]))
+			return false;
+	return true;
+}
+
+/* ":1" to ":65535". */
+static bool is_port(const char *text, size_t length)
+{
+	long port = 0;
+
+	if (length < 2 || length > 6)
+		return false;
+	for (size_t i = 1; i < length; i++) {
+		if (!isdigit((unsigned char)text[i]))
+			return false;
+		port = port * 10 + (text[i] - '0');
+	}
+	return port >= 1 && port <= 65535;
+}
+
+static bool is_proxy(const char *rest)
+{
+	const char *at = strchr(rest, '@'), *host = at ? at + 1 : rest, *port;
+	size_t length = strlen(host), host_length;
+
+	if (length > 0 && host[length - 1] == '/')
+		length--;
+	port = memchr(host, *host == '[' ? ']' : ':', length);
+	if (port && *host == '[')
+		port++;
+	host_length = port ? (size_t)(port - host) : length;
+	return (!at || is_userinfo(rest, (size_t)(at - rest))) && is_host(host, host_length) &&
+	       (host_length == length || is_port(host + host_length, length - host_length));
+}
+
 static bool take_proxy(const char *proxy, const char *cluster, struct kube_access *access,
 		       struct error *error)
 {
@@ -353,6 +425,15 @@ static bool take_proxy(const char *proxy, const char *cluster, struct kube_acces
 				 "the proxy-url of cluster '%s' is neither http, https "
 				 "nor socks5",
 				 cluster);
+	if (!is_proxy(strstr(proxy, "://") + 3)) {
+		buf_wipe(&whole);
+		error_set(error, ERROR_INVALID_CONFIG,
+			  "the proxy-url of cluster '%s' can't be read", cluster);
+		return error_hint(error,
+				  "It is SCHEME://[USER:PASSWORD@]HOST[:PORT]: in USER and "
+				  "PASSWORD write each special character as %% and its two "
+				  "hexadecimal digits ('#' is %%23, '@' is %%40, '/' is %%2F).");
+	}
 	access->proxy = buf_take_text(&whole);
 	return true;
 }
@@ -542,6 +623,8 @@ bool kube_config_resolve(const struct kube_config *config, const char *context,
 	    !take_user(user, text_of(chosen, "user"), &access, error))
 		return false;
 	access.context = mem_strdup(name);
+	access.cluster = mem_strdup(text_of(chosen, "cluster"));
+	access.user = mem_strdup(text_of(chosen, "user"));
 	access.namespace = mem_strdup(text_of(chosen, "namespace"));
 	*ret_access = access;
 	access = (struct kube_access){0};
@@ -584,6 +667,8 @@ void kube_access_deinit(struct kube_access *access)
 	if (!access)
 		return;
 	free(access->context);
+	free(access->cluster);
+	free(access->user);
 	free(access->server);
 	free(access->server_name);
 	secret_free(access->proxy);

@@ -12,7 +12,7 @@
  *           (text/yaml.h).
  * Errors    INVALID_CONFIG, naming file and field, never a value of a user. Who resolves names the
  *           file.
- * Secrets   what a kube_access holds is overwritten when it is freed.
+ * Secrets   nothing of a proxy-url is in a message: a password with a '#' in it is no password to a parser. What a kube_access holds is overwritten when it is freed.
  * Source    kubeconfig (v1) of Kubernetes 1.37, k8s.io/client-go/tools/clientcmd; the peer test
  *           tests/peer/kube compares with kubectl.
  * Pure.
@@ -61,10 +61,10 @@ struct kube_exec {
 
 /* One cluster and who we are there. Owned; `{0}` is empty. NULL: the kubeconfig says nothing. */
 struct kube_access {
-	char *context;
-	char *server; /* "https://HOST[:PORT][/PATH]", no '/' at the end */
+	char *context, *cluster, *user; /* their names */
+	char *server;                   /* "https://HOST[:PORT][/PATH]", no '/' at the end */
 	char *server_name;
-	char *proxy;     /* may hold a password */
+	char *proxy;     /* a URL that libcurl can read; may hold a password */
 	char *namespace; /* that the context names */
 	struct kube_source ca, certificate, key, token;
 	struct kube_exec *exec; /* only when the user has none of the last three */

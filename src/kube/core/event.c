@@ -172,15 +172,6 @@ static json_t *time_of(struct wall now)
 	return tree_string(text);
 }
 
-/* "Node", "Pod": a reference wants the API's spelling. */
-static const char *api_kind(const struct kube_resource *resource)
-{
-	return resource == &KUBE_NODE             ? "Node"
-	       : resource == &KUBE_POD            ? "Pod"
-	       : resource == &KUBE_RESOURCE_CLAIM ? "ResourceClaim"
-						  : "ResourceSlice";
-}
-
 static json_t *reference(const struct kube_event *event)
 {
 	const struct kube_resource *resource = event->regarding.resource;
@@ -190,7 +181,7 @@ static json_t *reference(const struct kube_event *event)
 	buf_printf(&version, "%s%s%s", resource->group, *resource->group ? "/" : "",
 		   resource->version);
 	tree_set(object, "apiVersion", tree_string(buf_text(&version)));
-	tree_set(object, "kind", tree_string(api_kind(resource)));
+	tree_set(object, "kind", tree_string(resource->object));
 	tree_set(object, "name", tree_string(event->regarding.name));
 	if (*event->regarding.namespace)
 		tree_set(object, "namespace", tree_string(event->regarding.namespace));

@@ -55,8 +55,7 @@ static bool take_token(struct kube_pages *pages, const char *token, struct error
 enum kube_pages_step kube_pages_take(struct kube_pages *pages, const struct kube_answer *answer,
 				     struct error *error)
 {
-	const char *token;
-	json_t *items;
+	json_t *metadata, *items, *token;
 
 	if (answer->reason == KUBE_EXPIRED && pages->continue_token)
 		return start_again(pages, &answer->error, error);
@@ -64,16 +63,23 @@ enum kube_pages_step kube_pages_take(struct kube_pages *pages, const struct kube
 		*error = answer->error;
 		return KUBE_PAGES_FAILED;
 	}
-	/* Go's empty list is null. */
+	metadata = json_object_get(answer->body, "metadata");
 	items = json_object_get(answer->body, "items");
-	if (items && !json_is_array(items) && !json_is_null(items)) {
-		error_set(error, ERROR_INTERNAL, "the answer is no list");
+	token = json_object_get(metadata, "continue");
+	/* Go's empty list is null, but it is there. What isn't a whole list is none: who isn't on a list counts
+	 * as gone. */
+	if (!(json_is_array(items) || json_is_null(items)) || !json_is_object(metadata) ||
+	    !(!token || json_is_string(token))) {
+		error_set(error, ERROR_UNAVAILABLE,
+			  "the list that came lacks its items or its metadata");
+		error_hint(error,
+			   "Check that the kubeconfig's server is a Kubernetes API server, with "
+			   "nothing before it that changes its answers.");
 		return KUBE_PAGES_FAILED;
 	}
-	token = json_string_value(
-		json_object_get(json_object_get(answer->body, "metadata"), "continue"));
 	pages->count++;
-	if (!take_items(pages, items, error) || !take_token(pages, token ? token : "", error))
+	if (!take_items(pages, items, error) ||
+	    !take_token(pages, token ? json_string_value(token) : "", error))
 		return KUBE_PAGES_FAILED;
 	return pages->continue_token ? KUBE_PAGES_MORE : KUBE_PAGES_DONE;
 }

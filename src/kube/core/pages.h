@@ -36,6 +36,6 @@ enum kube_pages_step {
 };
 
 /* Takes one page's answer; its items are moved out. FAILED sets *error: the answer's, or that a
- * bound was passed (RESOURCES_EXHAUSTED) or the answer is no list (INTERNAL). */
+ * bound was passed (RESOURCES_EXHAUSTED) or the answer is no whole list (UNAVAILABLE). */
 enum kube_pages_step kube_pages_take(struct kube_pages *pages, const struct kube_answer *answer,
 				     struct error *error);

@@ -4,13 +4,13 @@
 
 #include <stdio.h>
 
-const struct kube_resource KUBE_NODE = {"", "v1", "nodes", "node", false};
-const struct kube_resource KUBE_POD = {"", "v1", "pods", "pod", true};
-const struct kube_resource KUBE_EVENT = {"", "v1", "events", "event", true};
-const struct kube_resource KUBE_RESOURCE_SLICE = {"resource.k8s.io", "v1", "resourceslices",
-						  "resource slice", false};
+const struct kube_resource KUBE_NODE = {"", "v1", "nodes", "node", false, "Node"};
+const struct kube_resource KUBE_POD = {"", "v1", "pods", "pod", true, "Pod"};
+const struct kube_resource KUBE_EVENT = {"", "v1", "events", "event", true, "Event"};
+const struct kube_resource KUBE_RESOURCE_SLICE = {"resource.k8s.io", "v1",  "resourceslices",
+						  "resource slice",  false, "ResourceSlice"};
 const struct kube_resource KUBE_RESOURCE_CLAIM = {"resource.k8s.io", "v1", "resourceclaims",
-						  "resource claim", true};
+						  "resource claim",  true, "ResourceClaim"};
 
 static const char JSON_TYPE[] = "application/json";
 
@@ -72,11 +72,14 @@ static void add_collection(struct buf *path, const struct kube_resource *resourc
 
 static struct kube_request of_object(const char *method, const char *verb, struct kube_ref ref)
 {
-	struct kube_request request = {.method = method};
+	struct kube_request request = {.method = method,
+				       .wanted = {KUBE_FORM_OBJECT, ref.resource, "", ""}};
 
 	assert(ref.name[0] && ref.resource->namespaced == (ref.namespace[0] != '\0'));
 	add_collection(&request.path, ref.resource, ref.namespace);
 	add_segment(&request.path, ref.name);
+	str_copy(request.wanted.namespace, KUBE_NAME_SIZE, ref.namespace);
+	str_copy(request.wanted.name, KUBE_NAME_SIZE, ref.name);
 	snprintf(request.subject, sizeof request.subject, "%s %s '%s%s%s'", verb,
 		 ref.resource->kind, ref.namespace, *ref.namespace ? "/" : "", ref.name);
 	return request;
@@ -109,7 +112,8 @@ struct kube_request kube_get_path(const char *path)
 static struct kube_request of_list(const char *verb, const struct kube_resource *resource,
 				   const struct kube_list_options *options)
 {
-	struct kube_request request = {.method = "GET", .repeatable = true};
+	struct kube_request request = {
+		.method = "GET", .repeatable = true, .wanted = {KUBE_FORM_LIST, resource, "", ""}};
 
 	add_collection(&request.path, resource, options->namespace);
 	if (options->label_selector)
@@ -225,6 +229,7 @@ struct kube_request kube_delete(struct kube_ref ref, const struct kube_delete_op
 	CLEANUP(tree) json_t *body = delete_options(options, "v1");
 
 	set_body(&request, JSON_TYPE, body);
+	request.wanted.form = KUBE_FORM_DELETION;
 	/* Without a UID a second one could hit a newcomer of the same name. */
 	request.repeatable = options->uid || options->dry_run;
 	return request;
@@ -238,6 +243,7 @@ struct kube_request kube_evict(struct kube_ref pod, const struct kube_delete_opt
 	json_t *metadata = json_object();
 
 	assert(pod.resource == &KUBE_POD);
+	request.wanted.form = KUBE_FORM_EVICTION;
 	buf_add_text(&request.path, "/eviction");
 	tree_set(body, "apiVersion", tree_string("policy/v1"));
 	tree_set(body, "kind", tree_string("Eviction"));

@@ -24,6 +24,7 @@ struct kube_resource {
 	const char *plural;
 	const char *kind; /* as people say it in messages, lower case */
 	bool namespaced;
+	const char *object; /* "Pod": `kind` as the API writes it; of a list "PodList" */
 };
 extern const struct kube_resource KUBE_NODE;
 extern const struct kube_resource KUBE_POD;
@@ -38,6 +39,23 @@ struct kube_ref {
 	const char *name;
 };
 
+/* What a 2xx to a request has to be, and what a 404 or 409 has to be about. */
+enum kube_form {
+	KUBE_FORM_ANY,      /* an object, but no Status of a failure */
+	KUBE_FORM_OBJECT,   /* that object */
+	KUBE_FORM_LIST,     /* a list of that kind */
+	KUBE_FORM_DELETION, /* that object as it is deleted, or a Status of success */
+	KUBE_FORM_EVICTION, /* a Status of success */
+};
+
+#define KUBE_NAME_SIZE 254 /* of a name or namespace, and NUL */
+
+struct kube_wanted {
+	enum kube_form form;
+	const struct kube_resource *resource;                 /* NULL of KUBE_FORM_ANY */
+	char namespace[KUBE_NAME_SIZE], name[KUBE_NAME_SIZE]; /* "": any */
+};
+
 struct kube_request {
 	const char *method;
 	const char *content_type; /* NULL without a body */
@@ -46,6 +64,7 @@ struct kube_request {
 	/* Doing it twice is as doing it once, so it may be sent again when nobody knows whether it
 	 * was carried out. */
 	bool repeatable;
+	struct kube_wanted wanted;
 	char subject[KUBE_SUBJECT_SIZE]; /* for messages: "delete pod 'default/web'" */
 };
 void kube_request_deinit(struct kube_request *request);

@@ -29,7 +29,8 @@ void kube_watch_reader_begin(struct kube_watch_reader *reader)
 
 /* --- one event --- */
 
-static bool read_version(const json_t *object, char version[KUBE_WATCH_VERSION_SIZE],
+/* Of an answer without a version the first ADDED may be of what is there. */
+static bool read_version(struct kube_watch_reader *reader, size_t type, const json_t *object,
 			 struct error *error)
 {
 	const char *text;
@@ -39,7 +40,8 @@ static bool read_version(const json_t *object, char version[KUBE_WATCH_VERSION_S
 	    !tree_get_string(metadata, "resourceVersion", "object.metadata",
 			     KUBE_WATCH_VERSION_SIZE - 1, &text, error))
 		return false;
-	str_copy(version, KUBE_WATCH_VERSION_SIZE, text);
+	if (type != KUBE_WATCH_ADDED || *reader->version)
+		str_copy(reader->version, sizeof reader->version, text);
 	return true;
 }
 
@@ -87,9 +89,10 @@ static bool take_line(struct kube_watch_reader *reader, kube_watch_take_fn *take
 		return end_strange(reader, &error, ret_end);
 	if (type == TYPE_ERROR)
 		return end_with(reader, member, ret_end);
-	if (!read_version(member, reader->version, &error))
+	if (!read_version(reader, type, member, &error))
 		return end_strange(reader, &error, ret_end);
 	reader->failed = false;
+	reader->heard = true;
 	if (type == TYPE_BOOKMARK)
 		return true;
 	object = json_incref(member);
@@ -115,6 +118,7 @@ static bool end_line(struct kube_watch_reader *reader, kube_watch_take_fn *take,
 {
 	bool goes_on = reader->line.length == 0 || take_line(reader, take, arg, ret_end);
 
+	reader->heard |= reader->passing;
 	kube_watch_reader_begin(reader);
 	return goes_on;
 }
@@ -152,10 +156,10 @@ static int64_t backoff_ms(int failures, uint64_t random)
 }
 
 /* It may only be the moment; later, hardly. */
-static int64_t refused_ms(int failures, uint64_t random)
+static int64_t refused_ms(const struct kube_watch_course *course, uint64_t random)
 {
-	if (failures < KUBE_WATCH_REFUSALS)
-		return backoff_ms(failures, random);
+	if (course->refusals < KUBE_WATCH_REFUSALS)
+		return backoff_ms(course->failures, random);
 	return KUBE_WATCH_REFUSED_MS + (int64_t)(random % (KUBE_WATCH_REFUSED_MS / 10));
 }
 
@@ -168,6 +172,19 @@ static int64_t told_ms(int64_t delay_ms, int64_t retry_after_s, uint64_t random)
 	return told * 1000 > delay_ms ? told * 1000 + (int64_t)(random % 1000) : delay_ms;
 }
 
+static bool is_refusal(enum kube_reason reason)
+{
+	return reason == KUBE_INVALID || reason == KUBE_FORBIDDEN || reason == KUBE_NOT_FOUND;
+}
+
+/* Not who has said when to come back, nor who will hardly be allowed. */
+static bool may_hurry(const struct kube_watch_end *end, int refusals)
+{
+	return end->reason == KUBE_UNREACHED ||
+	       (end->reason == KUBE_UNAVAILABLE && end->retry_after_s <= 0) ||
+	       (is_refusal(end->reason) && refusals < KUBE_WATCH_REFUSALS);
+}
+
 struct kube_watch_next kube_watch_decide(const struct kube_watch_end *end)
 {
 	bool steady = end->lasted_ms >= KUBE_WATCH_STEADY_MS;
@@ -177,6 +194,8 @@ struct kube_watch_next kube_watch_decide(const struct kube_watch_end *end)
 	if (!steady)
 		*course = end->before;
 	course->failures += !steady;
+	course->refusals = is_refusal(end->reason) ? course->refusals + 1 : 0;
+	next.hasty = may_hurry(end, course->refusals);
 	next.delay_ms = backoff_ms(course->failures, end->random);
 	switch (end->reason) {
 	case KUBE_DONE:
@@ -197,11 +216,11 @@ struct kube_watch_next kube_watch_decide(const struct kube_watch_end *end)
 		break;
 	case KUBE_INVALID: /* the version, or else the whole request */
 		next.anew = true;
-		next.delay_ms = refused_ms(course->failures, end->random);
+		next.delay_ms = refused_ms(course, end->random);
 		break;
 	case KUBE_FORBIDDEN:
 	case KUBE_NOT_FOUND:
-		next.delay_ms = refused_ms(course->failures, end->random);
+		next.delay_ms = refused_ms(course, end->random);
 		break;
 	case KUBE_BUSY:
 	case KUBE_UNAVAILABLE:
@@ -211,5 +230,6 @@ struct kube_watch_next kube_watch_decide(const struct kube_watch_end *end)
 		next.delay_ms = told_ms(next.delay_ms, end->retry_after_s, end->random);
 		break;
 	}
+	next.anew |= end->silent_ms >= KUBE_WATCH_SILENT_MS;
 	return next;
 }

@@ -74,7 +74,8 @@ static bool pod_resources_gone(const struct conditions_view *view, struct buf *t
 	buf_printf(
 		text,
 		"released devices can't be checked, and none is bound before it is known that no "
-		"pod has it: the kubelet's pod-resources socket doesn't answer: %s",
+		"pod has it: the kubelet's pod-resources socket doesn't answer: %s. See to the "
+		"kubelet, and to its folder pod-resources/",
 		view->pod_error ? view->pod_error : "");
 	return view->holds_devices && view->pod_failures > 0 &&
 	       (view->pod_failures >= CONDITIONS_POD_FAILURES ||
@@ -86,7 +87,7 @@ static bool processes_unseen(const struct conditions_view *view, struct buf *tex
 	buf_printf(
 		text,
 		"released GPUs count as held, and none is bound: whether a pod's process has one "
-		"open can't be seen: %s",
+		"open can't be seen: %s. Give bcd the capabilities that its unit has",
 		view->process_error ? view->process_error : "");
 	return view->process_error && view->process_failing_ms >= CONDITIONS_POD_MS;
 }
@@ -103,13 +104,17 @@ static bool plugins_fail(const struct conditions_view *view, struct buf *text)
 
 static bool api_fails(const struct conditions_view *view, struct buf *text)
 {
-	buf_printf(text, "%s: %s",
+	const char *hint = view->api_hint && *view->api_hint
+				   ? view->api_hint
+				   : "See to the API server, or to [kubernetes] kubeconfig";
+
+	buf_printf(text, "%s: %s. %s",
 		   view->api_needed
 			   ? "pods that hold released devices can't be deleted, the kubelet alone "
 			     "ends them"
 			   : "devices are offered and released all the same, but the Node's labels "
 			     "aren't kept and no pod can be deleted",
-		   view->api_error ? view->api_error : "");
+		   view->api_error ? view->api_error : "", hint);
 	return view->api_error;
 }
 
@@ -167,7 +172,8 @@ static const struct row {
 	{CONDITION_PROCESSES, "ProcessesUnreadable", processes_unseen, 0, NULL, NULL},
 	{CONDITION_PLUGINS, "RegistrationFailing", plugins_fail, 0, NULL, NULL},
 	{CONDITION_GPU_OPEN, "PodProcessesHaveGpus", NULL, TOLD(gpus_open),
-	 "not bound to anybody while pods of which the kubelet says nothing have it open: ", ""},
+	 "not bound to anybody while pods of which the kubelet says nothing have it open: ",
+	 ". End what has it open"},
 	{CONDITION_API, "ApiServerFailing", api_fails, 0, NULL, NULL},
 	{CONDITION_NODE_UNKNOWN, "NodeNotFound", NULL, TOLD(unknown_node),
 	 "the cluster has no Node '",
@@ -204,14 +210,16 @@ static const struct row {
 	 "driver is loaded again, the machine boots, or ",
 	 " is removed"},
 	{CONDITION_GPU_UNIDENTIFIED, "GpuWithoutUuid", NULL, TOLD(gpu_strangers),
-	 "the driver can't say which GPU this is, so nothing can be booked of it: ", ""},
+	 "the driver can't say which GPU this is, so nothing can be booked of it: ",
+	 ". See to that GPU and its driver"},
 	{CONDITION_KERNEL_LOG, "KernelLogFailing", NULL, TOLD(kernel_log_error),
-	 "XIDs are known only as far as NVML tells them: the kernel's log can't be followed: ", ""},
+	 "XIDs are known only as far as NVML tells them: the kernel's log can't be followed: ",
+	 ". It takes root or CAP_SYSLOG; [gpu] kernel_log says where it is"},
 	{CONDITION_HOST_SHORT, "BookedBeyondMachine", NULL, TOLD(overbooked),
 	 "this machine has less than is booked of it; what is bound stays, and what would need "
 	 "more "
 	 "is refused: ",
-	 ""},
+	 ". Put back what was taken out, or end bookings"},
 	{CONDITION_GPU_API, "NotOffered", NULL, TOLD(unoffered),
 	 "nothing is offered to the kubelet, and nothing more is bound: ", ""},
 	{CONDITION_HOST_UNITS, "HostManagedExternally", others_configure, 0, NULL, NULL},

@@ -80,6 +80,7 @@ struct conditions_view {
 	int64_t plugin_failing_ms; /* since the first of them */
 	const char *gpus_open;     /* wanted ones that pods' processes have open; NULL: none */
 	const char *api_error;     /* of the API server; NULL: it answers, or wasn't asked */
+	const char *api_hint;      /* what to do about it; NULL or "": nothing in particular */
 	bool api_needed;           /* and a pod is to be deleted */
 	const char *unknown_node;  /* our name, if the cluster has no Node of it; else NULL */
 	const char

@@ -20,7 +20,12 @@ bool config_check_node(const struct config *config, struct error *error)
 	error_set(error, ERROR_INVALID_CONFIG,
 		  "NODE_NAME isn't set, nor kubernetes.node_name: with [host] units = false bcd "
 		  "serves the kubelet of the Node of that name");
-	return error_hint(error, "In a pod: env NODE_NAME, valueFrom fieldRef spec.nodeName.");
+	return error_hint(error, "%s",
+			  config->in_pod
+				  ? "In the pod: env NODE_NAME, valueFrom fieldRef "
+				    "spec.nodeName."
+				  : "Say it in config.toml: [kubernetes] node_name = the name "
+				    "that 'kubectl get nodes' shows for this machine.");
 }
 
 /* A wrong value of a file is a wrong configuration. */
@@ -98,6 +103,15 @@ static bool read_paths(json_t *tree, struct config *config, struct error *error)
 	return true;
 }
 
+static bool check_address(const char *text, int64_t least_port, const char *field, const char *such,
+			  struct error *error)
+{
+	if (str_is_address(text, least_port))
+		return true;
+	error_field(error, field, "'%s' is not ADDRESS:PORT", text);
+	return error_hint(error, "Such as %s.", such);
+}
+
 static bool read_gateway(json_t *tree, struct config *config, struct error *error)
 {
 	json_t *section, *addresses = NULL;
@@ -114,9 +128,14 @@ static bool read_gateway(json_t *tree, struct config *config, struct error *erro
 			    error))
 		return false;
 	for (size_t i = 0; i < json_array_size(addresses); i++) {
+		char field[ERROR_FIELD_SIZE];
 		const char *address;
 
 		if (!tree_item_string(addresses, i, "addresses", "gateway", 255, &address, error))
+			return false;
+		tree_path_item(field, "gateway", "addresses", i);
+		if (!check_address(address, 1, field, "gw.example.com:7443 or [fd00::1]:7443",
+				   error))
 			return false;
 		config->addresses[config->address_count++] = arena_strdup(&config->arena, address);
 	}
@@ -331,23 +350,6 @@ static bool read_kubernetes(json_t *tree, const char *node_name, struct config *
 			      &config->kubeconfig, error);
 }
 
-/* "ADDR:PORT", as sys/net takes it; whether the address is this machine's turns out when it is used.
- */
-static bool is_listen_address(const char *text)
-{
-	const char *colon = strrchr(text, ':');
-	int64_t port = 0;
-
-	if (!colon || colon == text || !colon[1] || strlen(colon + 1) > 5)
-		return false;
-	for (const char *at = colon + 1; *at; at++) {
-		if (*at < '0' || *at > '9')
-			return false;
-		port = port * 10 + (*at - '0');
-	}
-	return port <= 65535;
-}
-
 static bool read_metrics(json_t *tree, struct config *config, struct error *error)
 {
 	json_t *section;
@@ -355,11 +357,10 @@ static bool read_metrics(json_t *tree, struct config *config, struct error *erro
 	if (!read_section(tree, "metrics", TREE_KEYS("listen", "dcgm_names"), &section, error) ||
 	    !read_text(config, section, "metrics", "listen", "", &config->metrics_listen, error))
 		return false;
-	if (*config->metrics_listen && !is_listen_address(config->metrics_listen)) {
-		error_field(error, "metrics.listen", "'%s' is not ADDRESS:PORT",
-			    config->metrics_listen);
-		return error_hint(error, "Such as 127.0.0.1:9410 or [::]:9410.");
-	}
+	/* Whether the address is this machine's turns out when it is used. */
+	if (*config->metrics_listen && !check_address(config->metrics_listen, 0, "metrics.listen",
+						      "127.0.0.1:9410 or [::]:9410", error))
+		return false;
 	return !section ||
 	       tree_opt_bool(section, "dcgm_names", "metrics", &config->dcgm_names, error);
 }

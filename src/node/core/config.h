@@ -56,6 +56,8 @@ struct config {
 	const char *kernel_log;                /* "": none is followed */
 	const char *nvml_library, *nvidia_smi; /* "": where the driver has them */
 	struct xid_policy xids;
+	/* who started bcd: by its environment, not by the file */
+	bool in_pod;
 	/* kubernetes */
 	const char *node_name;  /* "" when neither the file nor NODE_NAME says it */
 	const char *site_id;    /* the pool's site, for the Node's labels; "" when not said */

@@ -14,8 +14,7 @@ bool gpu_api_offers(const char *own, const char *pool, struct buf *why)
 	if (*pool && !str_equal(pool, own)) {
 		buf_printf(why,
 			   "the pool's gpuApi is %s, and this node's [kubernetes] gpu_api %s; make "
-			   "them the same: better-compute pools update POOL --gpu-api %s, with all "
-			   "else of its policy",
+			   "them the same: better-compute pools update POOL --gpu-api %s",
 			   pool, own, own);
 		return false;
 	}

@@ -121,6 +121,12 @@ static struct claimant *find_pod_of(const struct reap *reap, const char *claim)
 	return NULL;
 }
 
+/* Does it mean anything that the API server's list lacks a pod, or who has a claim? */
+static bool tells_absence(const struct reap_view *view)
+{
+	return view->pods_known && !view->pods_partial;
+}
+
 /* --- grounds --- */
 
 static const struct reap_release *release_of(const struct reap_view *view, const char *allocation)
@@ -165,7 +171,7 @@ static void follow_claim(struct reap *reap, const struct reap_view *view,
 		claim->since = since;
 	}
 	claim->seen = true;
-	if (*holder->uid || view->pods_known)
+	if (tells_absence(view))
 		return;
 	/* Who its pods are was known before, and is asked again when it matters. */
 	vec_each (&reap->claimants, struct claimant * claimant)
@@ -226,7 +232,7 @@ static void follow_holders(struct reap *reap, const struct reap_view *view, stru
 	reap->nameless = false;
 	vec_each (&reap->claimants, struct claimant * claimant) {
 		claimant->seen = false;
-		if (view->pods_known) /* and so is who has which claim */
+		if (tells_absence(view)) /* and so is who has which claim */
 			forget_claims(claimant);
 	}
 	vec_each (&reap->claims, struct claim * claim)
@@ -278,13 +284,13 @@ static const struct reap_holder *holder_of(const struct reap_view *view, const c
 	return NULL;
 }
 
-/* Has the wall clock kept step with the boot-time clock since the release was recorded? */
+/* Has the wall clock kept step with the boot-time clock since the release was recorded? Not over a reboot. */
 static bool clocks_agree(const struct reap_view *view, const struct reap_release *release,
 			 struct mono now)
 {
 	int64_t drift = (view->wall.ms - release->since.ms) - mono_until(release->asked, now);
 
-	return release->this_boot && drift > -REAP_SKEW_MS && drift < REAP_SKEW_MS;
+	return drift > -REAP_SKEW_MS && drift < REAP_SKEW_MS;
 }
 
 /* A deletion that is under way with no more grace than ours is as good as ours: bcd may have asked
@@ -412,8 +418,8 @@ static void act(struct reap *reap, struct claimant *claimant, const struct reap_
 	const struct reap_pod *pod = known ? pod_of(view, claimant->uid) : NULL;
 	struct mono due, allowed = rate_allows(reap);
 
-	assert(holder || (claimant->claims.count > 0 && !view->pods_known));
-	if (!known) {
+	assert(holder || (claimant->claims.count > 0 && !tells_absence(view)));
+	if (!known || !holder || (!pod && view->pods_partial)) {
 		plan->need_pods = true;
 		return;
 	}
@@ -451,7 +457,7 @@ static void look_for_pods(struct claim *claim, const struct reap_view *view, str
 		due = claim->retry;
 	if (due.ms > now.ms) {
 		sooner(plan, due);
-	} else if (!view->pods_known || view->pods_asked.ms < claim->first.ms) {
+	} else if (!tells_absence(view) || view->pods_asked.ms < claim->first.ms) {
 		plan->need_pods = true;
 	} else {
 		claim->orphan = true;

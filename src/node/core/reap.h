@@ -19,6 +19,8 @@
  *           (DRA-32), which only the API server can tell. A claim that none has is asked about
  *           again each REAP_ORPHAN_MS: ending it is the kubelet's, or the DRA driver's. One that was
  *           made anew under the same name is another claim, with another key.
+ * Partial   A list that lacks pods which couldn't be read tells who it has: they are ended like others. Who it
+ *           lacks isn't absent for that, and no claim is nobody's.
  * Rate      REAP_IN_FLIGHT deletions at a time, REAP_PER_S begun in any second.
  * Time      on the boot-time clock. After a restart of bcd in the same boot the forced step counts
  *           from the pod's deletionTimestamp, if the wall clock has kept step with the boot-time
@@ -69,9 +71,8 @@ struct reap_pod {
 /* A pending release that still counts: its allocation isn't wanted again. */
 struct reap_release {
 	const char *allocation;
-	struct mono asked; /* as release_asked() says */
-	struct wall since; /* the same moment by the wall clock when it was recorded */
-	bool this_boot;    /* `asked` and `since` are of this boot */
+	struct mono asked; /* since when its waiting counts, in this boot */
+	struct wall since; /* when it was recorded, by the wall clock */
 };
 
 struct reap_view {
@@ -85,6 +86,7 @@ struct reap_view {
 	const char *const *bound;
 	size_t bound_count;
 	bool pods_known; /* the API server's list is there, and young, and tells who has each claim */
+	bool pods_partial; /* it lacks some that couldn't be read: it can't be told who isn't there */
 	struct mono pods_asked; /* when; it can tell nothing of who was first seen later */
 	const struct reap_pod *pods;
 	size_t pods_count;

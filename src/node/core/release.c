@@ -2,9 +2,9 @@
 
 #include <stdio.h>
 
-static const char *const entry_keys[] = {"allocation", "devices",      "since",
-					 "bootId",     "sinceBootMs",  "reported",
-					 "pods",       ADMISSION_KEYS, NULL};
+static const char *const entry_keys[] = {"allocation",   "devices",  "since", "bootId",
+					 "sinceBootMs",  "reported", "pods",  "outlived",
+					 ADMISSION_KEYS, NULL};
 static const char *const top_keys[] = {"version", "releases", "users", "usersBootId", NULL};
 static const char *const device_keys[] = {"atom", "class", "uuid", "visibleDevice", NULL};
 
@@ -72,14 +72,35 @@ static struct release_entry *add_entry(struct releases *releases, const char *al
 	return entry;
 }
 
+bool releases_begin_boot(struct releases *releases, const struct holds *holds, const char *boot_id,
+			 struct mono now)
+{
+	bool any = false;
+
+	vec_each (&releases->entries, struct release_entry * entry) {
+		if (!*boot_id || str_equal(entry->boot_id, boot_id))
+			continue;
+		if (*entry->boot_id) {
+			vec_clear(&entry->pods);
+			entry->outlived = holds && !holds_find(holds, entry->allocation);
+		}
+		str_copy(entry->boot_id, sizeof entry->boot_id, boot_id);
+		entry->since_boot_ms = now.ms;
+		any = true;
+	}
+	return any;
+}
+
 void releases_add(struct releases *releases, const struct hold *hold, struct wall wall,
 		  struct mono now, const char *boot_id)
 {
 	struct release_entry *entry;
 
 	entry = releases_find(releases, hold->allocation);
-	if (entry && !entry->reported && entry->devices.count > 0)
+	if (entry && !entry->reported && entry->devices.count > 0) {
+		entry->outlived = false; /* it was bound again */
 		return;
+	}
 	releases_remove(releases, hold->allocation);
 	entry = add_entry(releases, hold->allocation, wall, now, boot_id);
 	entry->share = hold->share;
@@ -182,7 +203,7 @@ bool release_pods_add(struct release_pods *pods, const char *uid)
 		return false;
 	if (pods->count == RELEASE_MAX_PODS)
 		vec_remove(pods, 0);
-	str_copy(vec_push(pods)->uid, PODPROCESS_UID_SIZE, uid);
+	str_copy(vec_push(pods)->uid, GIVEN_UID_SIZE, uid);
 	return true;
 }
 
@@ -296,6 +317,8 @@ static json_t *format_entry(const struct release_entry *entry)
 			json_array_append_new(json_object_get(object, "pods"),
 					      json_string(pod->uid));
 	}
+	if (entry->outlived)
+		json_object_set_new(object, "outlived", json_true());
 	if (entry->extra)
 		json_object_update_missing(object, entry->extra);
 	return object;
@@ -394,7 +417,7 @@ static bool parse_pods(json_t *object, const char *where, struct release_entry *
 	for (size_t i = 0; i < json_array_size(pods); i++) {
 		const char *uid;
 
-		if (!tree_item_string(pods, i, "pods", where, PODPROCESS_UID_SIZE - 1, &uid, error))
+		if (!tree_item_string(pods, i, "pods", where, GIVEN_UID_SIZE - 1, &uid, error))
 			return false;
 		release_pods_add(&entry->pods, uid);
 	}
@@ -416,6 +439,7 @@ static bool parse_entry(json_t *object, const char *where, const struct releases
 	    !field_number(object, where, "sinceBootMs", true, 0, INT64_MAX, &entry->since_boot_ms,
 			  error) ||
 	    !field_bool(object, where, "reported", true, &entry->reported, error) ||
+	    !field_bool(object, where, "outlived", false, &entry->outlived, error) ||
 	    !parse_pods(object, where, entry, error) ||
 	    !admission_parse(object, where, false, &entry->share, error))
 		return false;
@@ -516,15 +540,6 @@ const char *release_step_name(enum release_step step)
 	}
 	assert(false && "a step of no name");
 	return "";
-}
-
-struct mono release_asked(const struct release_entry *entry, const char *boot_id, struct mono now)
-{
-	bool same_boot = *boot_id && str_equal(entry->boot_id, boot_id);
-
-	if (same_boot && entry->since_boot_ms <= now.ms)
-		return (struct mono){entry->since_boot_ms};
-	return now;
 }
 
 struct mono release_evidence_from(struct mono from, struct mono given, struct mono kubelet)

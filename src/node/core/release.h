@@ -44,9 +44,9 @@ struct release_device {
 
 /* Pods that had a device, by UID; the last ones, if there were very many. */
 #define RELEASE_MAX_PODS  64
-#define RELEASE_POD_BYTES (PODPROCESS_UID_SIZE + 32) /* of one in the record, at most */
+#define RELEASE_POD_BYTES (GIVEN_UID_SIZE + 32) /* of one in the record, at most */
 struct release_pod {
-	char uid[PODPROCESS_UID_SIZE];
+	char uid[GIVEN_UID_SIZE];
 };
 struct release_pods VEC_BODY(struct release_pod);
 /* False: it is among them. In place of the one that came first when they are many. */
@@ -61,6 +61,8 @@ struct release_entry {
 	int64_t since;    /* unix seconds, for people */
 	char boot_id[40]; /* of the boot that sinceBootMs belongs to */
 	int64_t since_boot_ms;
+	/* It was withdrawn before this boot began, so nothing that is alive ever had it; an older bcd wrote none. */
+	bool outlived;
 	bool reported; /* AllocationReleased is in reports.json; kept until acknowledged */
 	json_t *extra; /* members of a newer bcd, kept as they are; NULL for none */
 };
@@ -90,6 +92,11 @@ static inline void releases_cleanup(struct releases *releases)
 
 void releases_copy(const struct releases *from, struct releases *ret_to);
 struct release_entry *releases_find(const struct releases *releases, const char *allocation);
+/* Makes the record this boot's: of an earlier one no pod is alive, and its waiting begins anew (REL-49). `holds`: what is
+ * still bound pods may have been given in this boot; NULL: that isn't known. False: it is this boot's, or
+ * that can't be told. */
+bool releases_begin_boot(struct releases *releases, const struct holds *holds, const char *boot_id,
+			 struct mono now);
 /* Adds an entry for the hold, unless one is pending that names devices. One that was reported is of
  * an earlier binding: the release begins anew. */
 void releases_add(struct releases *releases, const struct hold *hold, struct wall wall,
@@ -189,6 +196,3 @@ bool release_counts(struct mono evidence_from, struct mono answered);
 
 struct release_plan release_decide(const struct release_view *view, struct mono now);
 const char *release_step_name(enum release_step step);
-
-/* The start of the waiting on this boot's clock: anew after another boot (REL-49). */
-struct mono release_asked(const struct release_entry *entry, const char *boot_id, struct mono now);

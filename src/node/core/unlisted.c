@@ -73,6 +73,11 @@ static bool is_asked(const struct unlisted_pod *pod)
 
 /* --- what is seen of it --- */
 
+static void name_it(char out[UNLISTED_NAME_SIZE], const char *namespace, const char *name)
+{
+	snprintf(out, UNLISTED_NAME_SIZE, "%s/%s", namespace, name);
+}
+
 /* Gone from both: from now on. */
 static void settle(struct unlisted_pod *pod, struct mono now)
 {
@@ -108,7 +113,7 @@ static void forget_words(struct unlisted *words, struct mono now)
 			vec_remove(words, i);
 }
 
-/* One that comes to be known, with what was said of it before. A static pod's last word may be of an earlier life. */
+/* One that comes to be known, with what was said of it before. */
 static struct unlisted_pod begin(struct unlisted *words, const char *uid, struct mono now)
 {
 	struct unlisted_pod *word = words ? unlisted_find(words, uid) : NULL;
@@ -116,8 +121,6 @@ static struct unlisted_pod begin(struct unlisted *words, const char *uid, struct
 
 	if (word) {
 		pod = *word;
-		pod.over &= !pod.is_static;
-		pod.said = pod.over;
 		vec_remove(words, (size_t)(word - words->items));
 	}
 	str_copy(pod.uid, sizeof pod.uid, uid);
@@ -131,7 +134,8 @@ static void see(struct unlisted_pod *pod, const struct unlisted_seen *seen,
 		const struct unlisted_view *view, struct mono now)
 {
 	if (seen->name)
-		snprintf(pod->name, sizeof pod->name, "%s/%s", seen->namespace, seen->name);
+		name_it(pod->name, seen->namespace, seen->name);
+	pod->called |= seen->name != NULL;
 	pod->listed = seen->listed;
 	pod->given = seen->given;
 	pod->waited = seen->waited;
@@ -190,28 +194,50 @@ void unlisted_add(struct unlisted *unlisted, const struct unlisted_pod *pod, str
 	row.asked = (struct mono){INT64_MIN};
 	row.until = UNLISTED_NEVER;
 	row.listed = row.given = row.waited = row.there = false;
-	row.named = row.replaced = row.said = false;
+	row.called = row.named = row.replaced = row.said = false;
 	insert(unlisted, &row);
 }
 
 /* --- what is said of it --- */
 
+/* The kubelet makes up its own UIDs, in another form than the API server's. */
+static bool may_be_static(const char *uid)
+{
+	return *uid && !(strlen(uid) == 36 && uid[8] == '-' && uid[13] == '-' && uid[18] == '-' &&
+			 uid[23] == '-');
+}
+
+/* The known pod whose mirror this is: anybody may say so, but not by the name that the kubelet has for it. */
+static struct unlisted_pod *find_mirrored(struct unlisted *unlisted,
+					  const struct unlisted_listed *listed)
+{
+	struct unlisted_pod *pod = may_be_static(listed->static_uid)
+					   ? unlisted_find(unlisted, listed->static_uid)
+					   : NULL;
+	char name[UNLISTED_NAME_SIZE];
+
+	name_it(name, listed->namespace, listed->name);
+	return pod && (!pod->called || str_equal(pod->name, name)) ? pod : NULL;
+}
+
 static void learn_spec(struct unlisted_pod *pod, const struct unlisted_listed *listed,
 		       bool is_static)
 {
-	snprintf(pod->name, sizeof pod->name, "%s/%s", listed->namespace, listed->name);
-	pod->grace_s = listed->grace_s > 0 ? listed->grace_s : 1;
+	int64_t grace_s = listed->grace_s > 0 ? listed->grace_s : 1;
+
+	name_it(pod->name, listed->namespace, listed->name);
+	pod->grace_s = is_static && pod->grace_s > grace_s ? pod->grace_s : grace_s;
 	pod->is_static = is_static;
 }
 
 /* A deletion that came sooner or with another grace than was said last counts from now: what is
  * shortened is counted long. Without a grace the kubelet takes the spec's. */
 static void learn_deletion(struct unlisted_pod *pod, const struct unlisted_listed *listed,
-			   bool is_static, struct mono now)
+			   struct mono now)
 {
 	int64_t deletion = listed->deletion_s > 0 ? listed->deletion_s : listed->grace_s;
 
-	deletion = is_static || !listed->deleting ? 0 : deletion > 0 ? deletion : 1;
+	deletion = deletion > 0 ? deletion : 1;
 	if (pod->deletion_s != deletion)
 		pod->deleted = now;
 	pod->deletion_s = deletion;
@@ -221,20 +247,21 @@ static void learn(struct unlisted_pod *pod, const struct unlisted_listed *listed
 		  struct mono asked, struct mono now)
 {
 	learn_spec(pod, listed, is_static);
-	learn_deletion(pod, listed, is_static, now);
+	if (!is_static && listed->deleting)
+		learn_deletion(pod, listed, now);
 	pod->over |= listed->over;
 	pod->said |= listed->over;
 	pod->there |= !listed->over && asked.ms >= pod->first.ms;
 }
 
 /* An object that was deleted is as it was before: that somebody wanted it to go is no deletion that the kubelet heard
- * of. One that isn't being deleted says what was: nobody takes a deletion back. */
+ * of. */
 static void hear(struct unlisted_pod *pod, const struct unlisted_listed *listed, bool is_static,
 		 bool deleted, struct mono now)
 {
 	learn_spec(pod, listed, is_static);
-	if (is_static || (listed->deleting && !deleted))
-		learn_deletion(pod, listed, is_static, now);
+	if (!is_static && listed->deleting && !deleted)
+		learn_deletion(pod, listed, now);
 	if (is_static && !deleted && !listed->over)
 		pod->over = pod->said = false;
 	pod->over |= listed->over;
@@ -260,18 +287,20 @@ static struct unlisted_pod *make_word(struct unlisted *words, const char *uid, s
 void unlisted_hear(struct unlisted *unlisted, struct unlisted *words,
 		   const struct unlisted_listed *listed, bool deleted, struct mono now)
 {
-	bool is_static = *listed->static_uid;
-	const char *uid = is_static ? listed->static_uid : listed->uid;
-	struct unlisted_pod *pod = unlisted_find(unlisted, uid);
+	struct unlisted_pod *mirrored = find_mirrored(unlisted, listed);
+	struct unlisted_pod *pod = unlisted_find(unlisted, listed->uid);
 
 	forget_words(words, now);
-	if (!pod && strlen(uid) >= GIVEN_UID_SIZE)
-		return; /* a longer one is nobody's that the kubelet gives a device */
+	if (mirrored)
+		hear(mirrored, listed, true, deleted, now);
+	/* no device is given to a mirror, nor to a UID that is longer than a kubelet's */
+	if (!pod && (may_be_static(listed->static_uid) || strlen(listed->uid) >= GIVEN_UID_SIZE))
+		return;
 	if (!pod) {
-		pod = make_word(words, uid, now);
+		pod = make_word(words, listed->uid, now);
 		pod->first = now;
 	}
-	hear(pod, listed, is_static, deleted, now);
+	hear(pod, listed, false, deleted, now);
 }
 
 /* Who has the name of one that this list lacks: a static pod that was made anew has another UID, too. */
@@ -280,7 +309,7 @@ static void note_name(struct unlisted *unlisted, const struct unlisted_listed *l
 	const char *uid = *listed->static_uid ? listed->static_uid : listed->uid;
 	char name[UNLISTED_NAME_SIZE];
 
-	snprintf(name, sizeof name, "%s/%s", listed->namespace, listed->name);
+	name_it(name, listed->namespace, listed->name);
 	vec_each (unlisted, struct unlisted_pod * pod)
 		pod->replaced |= str_equal(pod->name, name) && !str_equal(pod->uid, uid);
 }
@@ -313,8 +342,7 @@ void unlisted_take(struct unlisted *unlisted, const struct unlisted_listed *pods
 	for (size_t i = 0; i < count; i++) {
 		const struct unlisted_listed *listed = &pods[i];
 		struct unlisted_pod *same = unlisted_find(unlisted, listed->uid);
-		struct unlisted_pod *mirrored =
-			*listed->static_uid ? unlisted_find(unlisted, listed->static_uid) : NULL;
+		struct unlisted_pod *mirrored = find_mirrored(unlisted, listed);
 
 		if (same)
 			learn(same, listed, false, asked, now);

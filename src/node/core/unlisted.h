@@ -19,8 +19,11 @@
  *           it runs.
  * Events    of the API server (a watch) have each word, also one that is there for too short for any list. One is of its
  *           pod alone: that others don't come means nothing, nor does that an object was deleted (by force it is while
- *           its containers run). Events may come late: what a list or an earlier event has of a deletion they don't
- *           take back.
+ *           its containers run).
+ * Mirrors   Anybody who may create pods may write that one mirrors another. A UID of the API server's form is
+ *           taken for no static pod's; a name that the kubelet has for one is its mirror's, too; and as the UID is made from
+ *           the manifest, the grace belongs to it: the longest that was said counts.
+ * Deleted   isn't taken back: a list that doesn't say so was made before.
  * Times     are this boot's, counted from when this node saw what it saw: no clock of another machine is
  *           compared with its own.
  * Record    what has to outlive bcd is a row of releasing.json (docs/formats/releasing.json.md).
@@ -70,6 +73,7 @@ struct unlisted_pod {
 	/* when it was first seen to be gone from the kubelet's list, and from the API server's too; NEVER */
 	struct mono lost, missing;
 	/* in this process: */
+	bool called;   /* `name` is as the kubelet lists it */
 	bool listed;   /* by the kubelet, with a device */
 	bool given;    /* so, or its checkpoint has it with one */
 	bool named;    /* by the kubelet, with a device or without, unless another has its name */
@@ -124,7 +128,7 @@ void unlisted_take(struct unlisted *unlisted, const struct unlisted_listed *pods
 /*
  * An event of the API server: the object is as `pod` says, or was, when it was deleted. A last word counts as a list's
  * does; of whom nobody knows yet it is kept among `words`, which are `{0}` at first, unless he is static: his UID may
- * come again. A static pod runs again when its mirror says so.
+ * come again, and the kubelet hasn't said his name. A static pod runs again when its mirror says so.
  */
 void unlisted_hear(struct unlisted *unlisted, struct unlisted *words,
 		   const struct unlisted_listed *pod, bool deleted, struct mono now);

@@ -158,6 +158,8 @@ def watching_over_a_restart(plane, name):
     there, _ = plane.pod(name)
     with Watch(os.path.join(plane.folder, name, "kubelet.conf"), "spec.nodeName=" + name) as watch:
         watch.expect("ADDED", name=there)
+        plane.kubectl("label", "pod", there, "seen=yes")
+        watch.expect("MODIFIED", name=there)  # from here it goes on: what is there at first is no place in time
         plane.kubectl("create", "configmap", plane.new_name("newer"))
         yield
         watch.expect("ADDED", name=there)

@@ -53,6 +53,7 @@ class Proxy:
         self.seen, self.well_known, self.after_token = [], None, None
         self.refuse_token = self.refuse_revoke = False
         self.lose_answers = 0  # of mints: so many are forwarded, and what comes back isn't
+        self.instead = 502, b"<html>Bad Gateway</html>"
         proxy = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -91,7 +92,7 @@ class Proxy:
                 self.after_token()
             if self.lose_answers:
                 self.lose_answers -= 1
-                return 502, b"<html>Bad Gateway</html>", {}
+                return (*self.instead, {})
         return status, text, {"Content-Type": "application/json"}
 
     def forward(self, method, path, body, headers):

@@ -112,6 +112,9 @@ def units_are_clean(machine):
     for unit, most, manual in ((SERVE, 15, "man1/better-compute.1"), (BCD, 31, "man8/bcd.8")):
         path = "/usr/local/lib/systemd/system/" + unit
         machine.run("test", "-s", "/usr/local/share/man/" + manual)
+        program = manual[5:-2]
+        for completion in ("bash-completion/completions/%s.bash", "zsh/site-functions/_%s", "fish/vendor_completions.d/%s.fish"):
+            machine.run("test", "-s", "/usr/local/share/" + completion % program)
         said = machine.ask("systemd-analyze", "verify", "--man=no", path)
         assert said.returncode == 0 and not (said.stdout + said.stderr).strip(), said
         said = machine.ask("systemd-analyze", "security", "--offline=true", "--threshold=%d" % most, path)

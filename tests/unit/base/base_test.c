@@ -58,11 +58,36 @@ static void test_time_is_counted_from_to(void **state UNUSED)
 	assert_int_equal(mono_later(later, start).ms, 1250);
 }
 
+static void test_addresses_by_their_form(void **state)
+{
+	static const char *const good[] = {"a:1", "gw.example.com:7443", "10.0.0.1:65535",
+					   "[::1]:7443", "[fd00::1%eth0]:1"};
+	static const char *const bad[] = {
+		"",         "a",    "a:",    ":1",    "a:1x",        "a:65536", "a:99999",
+		"a:123456", "a:-1", "a:+1",  "::1:1", "[::1:1",      "[]:1",    "::1]:1",
+		" a:1",     "a:1 ", "a b:1", "u@a:1", "https://a:1", "a:1/",    "a:0"};
+	char large[300];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+		assert_true(str_is_address(good[i], 1));
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		if (str_is_address(bad[i], 1))
+			fail_msg("'%s' is no address", bad[i]);
+	assert_true(str_is_address("a:0", 0));
+	memset(large, 'a', sizeof large);
+	memcpy(large + 255, ":1", 3);
+	assert_true(str_is_address(large, 1));
+	memcpy(large + 255, "a:1", 4);
+	assert_false(str_is_address(large, 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_copies_are_cut_and_ended),
 		cmocka_unit_test(test_starts_and_ends),
+		cmocka_unit_test(test_addresses_by_their_form),
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_ownership_leaves),
 		cmocka_unit_test(test_time_is_counted_from_to),

@@ -104,6 +104,38 @@ static void test_answers_that_are_no_json(void **state)
 	fake_server_destroy(server);
 }
 
+/* A proxy's word is none about what became of the call, whatever its status. */
+static void test_whose_refusal_it_is(void **state)
+{
+	const struct fake_answer answers[] = {
+		{.status = 403, .body = "{\"error\":{\"code\":\"FORBIDDEN\",\"message\":\"no\"}}"},
+		{.status = 403, .body = "<html>"},
+		{.status = 429, .body = ""},
+		{.status = 413, .body = "{\"error\":{\"code\":413,\"message\":\"no\"}}"},
+		{.status = 403,
+		 .body = "{\"error\":{\"code\":\"AccessDenied\",\"message\":\"no\"}}"},
+		{.status = 404, .body = "{\"error\":{\"code\":\"NOT_FOUND\",\"message\":\"no\"}}"},
+		{.status = 200, .body = "{}"},
+	};
+	static const bool own[ARRAY_SIZE(answers)] = {[0] = true, [5] = true};
+	struct fake_server *server = fake_server_start(answers, ARRAY_SIZE(answers));
+	struct context context = context_for(fake_server_url(server));
+	struct api *api = api_create(&context);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+		json_t *answer = NULL;
+		struct error error;
+
+		assert_int_equal(api_call(api, "GET", "/v1/whoami", NULL, &answer, &error),
+				 answers[i].status == 200);
+		assert_int_equal(api_was_refused(api), own[i]);
+		json_decref(answer);
+	}
+	api_destroy(api);
+	fake_server_destroy(server);
+}
+
 static bool on_event(void *arg, const json_t *event, struct error *error)
 {
 	struct buf *heard = arg;
@@ -197,6 +229,7 @@ int main(void)
 		cmocka_unit_test(test_a_key_that_does_not_open),
 		cmocka_unit_test(test_errors_of_the_api),
 		cmocka_unit_test(test_answers_that_are_no_json),
+		cmocka_unit_test(test_whose_refusal_it_is),
 		cmocka_unit_test(test_events_are_followed_from_a_number),
 		cmocka_unit_test(test_a_key_that_is_not_known),
 		cmocka_unit_test(test_an_address_without_a_scheme),

@@ -95,6 +95,24 @@ static void test_every_change_can_be_tried_dry(void **state)
 	}
 }
 
+/* What "did you mean" points to is there. */
+static void check_meant(const struct command_set *set, const char *said)
+{
+	const char *meant = strstr(said, "did you mean '");
+	const struct command *row;
+	struct error error = {0};
+	char *words[MAX_WORDS];
+	int used;
+
+	if (!meant)
+		return;
+	CLEANUP(free) char *line = mem_strdup(meant + strlen("did you mean '"));
+	*strchr(line, '\'') = '\0';
+	int count = split(line, words);
+	expect_ok(command_find(set, count, words, &row, &used, &error), &error);
+	assert_int_equal(used, count);
+}
+
 static void test_finding(void **state)
 {
 	static const struct {
@@ -105,6 +123,29 @@ static void test_finding(void **state)
 		 "unknown command 'pools crate' (did you mean 'pools create'?)"},
 		{{"xyzzy", NULL}, "unknown command 'xyzzy'"},
 		{{"pools", "frobnicate"}, "unknown command 'pools frobnicate'"},
+		/* words of other programs */
+		{{"status", NULL}, "unknown command 'status' (did you mean 'nodes list'?)"},
+		{{"status", "x"}, "(did you mean 'nodes list'?)"},
+		{{"get", NULL}, "unknown command 'get'"},
+		{{"get", "pods"}, "unknown command 'get'"},
+		{{"get", "nodes"}, "unknown command 'get nodes' (did you mean 'nodes list'?)"},
+		{{"get", "node"}, "(did you mean 'nodes list'?)"},
+		{{"describe", "node"}, "(did you mean 'nodes show'?)"},
+		{{"delete", "pool"}, "(did you mean 'pools archive'?)"},
+		{{"create", "reservation"}, "(did you mean 'reserve'?)"},
+		{{"reservations", "create"},
+		 "unknown command 'reservations create' (did you mean 'reserve'?)"},
+		{{"reservation", "create"}, "(did you mean 'reserve'?)"},
+		{{"reservations", "delete"}, "(did you mean 'reservations release'?)"},
+		{{"join-tokens", "delete"}, "(did you mean 'join-tokens revoke'?)"},
+		{{"keys", "rm"}, "(did you mean 'keys revoke'?)"},
+		{{"secrets", "remove"}, "(did you mean 'secrets delete'?)"},
+		{{"sites", "delete"}, "(did you mean 'sites archive'?)"},
+		{{"nodes", "delete"}, "(did you mean 'nodes retire'?)"},
+		{{"nodes", "create"}, "(did you mean 'join-tokens create'?)"},
+		{{"pools", "get"}, "(did you mean 'pools show'?)"},
+		{{"k8s", NULL}, "(did you mean 'kubernetes manifest'?)"},
+		{{"k8s", "manifest"}, "(did you mean 'kubernetes manifest'?)"},
 	};
 	struct command_set set = all_commands();
 	const struct command *row;
@@ -112,10 +153,12 @@ static void test_finding(void **state)
 	int used;
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		expect_error(command_find(&set, bad[i].words[1] ? 2 : 1, (char **)bad[i].words,
 					  &row, &used, &error),
 			     &error, ERROR_INVALID_INPUT, bad[i].what);
+		check_meant(&set, error.what);
+	}
 	/* `kubernetes --help` is of a noun that means nothing alone. */
 	assert_true(command_is_noun(&set, "pools") && command_stands_alone(&set, "pools"));
 	assert_true(command_is_noun(&set, "kubernetes"));

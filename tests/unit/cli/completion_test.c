@@ -1,6 +1,9 @@
 /* What shells are told of the commands. */
 #include "unit/cli/verbs.h"
 
+#include "cli/commands.h"
+#include "manifest/core/paths.h"
+
 static void test_completion(void **state)
 {
 	static const struct row rows[] = {
@@ -16,6 +19,14 @@ static void test_completion(void **state)
 		 {NULL},
 		 .out = "--same=rack\n"},
 		{"completion words -- reserve --same = r", {OK("{}")}, {NULL}, .out = "rack\n"},
+		{"completion words -- kubernetes manifest --container-runtime c",
+		 {OK("{}")},
+		 {NULL},
+		 .out = "containerd\ncri-o\n"},
+		{"completion words -- kubernetes manifest --kubelet-credentials=r",
+		 {OK("{}")},
+		 {NULL},
+		 .out = "--kubelet-credentials=rke2\n"},
 		{"completion words -- release rsv_",
 		 {OK(LIST(ITEM(
 			 RSV,
@@ -52,6 +63,11 @@ static void test_completion(void **state)
 		 {REFUSED(500, "INTERNAL", "x")},
 		 {NULL},
 		 .out = NULL},
+		/* Where nothing is offered shells complete files. */
+		{"completion words -- kubernetes manifest --options b",
+		 {OK("{}")},
+		 {NULL},
+		 .out = NULL},
 		{"completion words -- no-such-thing x", {OK("{}")}, {NULL}, .out = NULL},
 	};
 	static struct outcome outcome;
@@ -64,10 +80,35 @@ static void test_completion(void **state)
 	}
 }
 
+/* What the manifests' options take is what the flags take. */
+static void test_presets_of_manifests(void **state)
+{
+	static const struct {
+		const char *flag;
+		enum paths_kind kind;
+	} cases[] = {{"container-runtime", PATHS_RUNTIME},
+		     {"kubelet-credentials", PATHS_CREDENTIALS},
+		     {"nvidia-toolkit", PATHS_TOOLKIT}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *const *presets = paths_presets(cases[i].kind);
+		const struct option *row = KUBERNETES_COMMANDS[0].options;
+		size_t count = 0;
+
+		while (!str_equal(row->name, cases[i].flag))
+			row++;
+		for (; presets[count]; count++)
+			assert_string_equal(row->choices[count], presets[count]);
+		assert_null(row->choices[count]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_completion),
+		cmocka_unit_test(test_presets_of_manifests),
 	};
 
 	return cmocka_run_group_tests(tests, verbs_set_up, folder_remove);

@@ -224,6 +224,8 @@ static void test_config_file(void **state)
 	write_file(".config/better-compute/config.toml", "api = \n", 0644);
 	expect_error(LOAD(*state, &context, &error, NULL), &error, ERROR_INVALID_CONFIG,
 		     "config.toml:1");
+	/* Its place is said once. */
+	assert_null(strstr(strstr(error.what, "config.toml") + 1, "config.toml"));
 }
 
 static void test_keys_that_others_can_read(void **state)
@@ -266,11 +268,20 @@ static void test_bad_state(void **state)
 	expect_error(LOAD(*state, &context, &error, "--state", "none", NULL), &error,
 		     ERROR_NOT_FOUND, "none/context.json");
 	assert_non_null(strstr(error.hint, "better-compute up --state 'none'"));
+	/* The folder that `up` was started in. */
+	assert_int_equal(mkdir("above", 0700), 0);
+	assert_int_equal(mkdir("above/.better-compute", 0700), 0);
+	expect_error(LOAD(*state, &context, &error, "--state", "above", NULL), &error,
+		     ERROR_NOT_FOUND, "above/context.json");
+	assert_string_equal(error.hint,
+			    "It is one level further down: --state 'above/.better-compute'");
 	make_state("bad", "", 0600);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		write_file("bad/context.json", cases[i].text, 0600);
 		expect_error(LOAD(*state, &context, &error, "--state", "bad", NULL), &error,
 			     ERROR_INVALID_CONFIG, cases[i].what);
+		char *named = strstr(error.what, "context.json");
+		assert_true(!named || !strstr(named + 1, "context.json"));
 	}
 }
 

@@ -43,7 +43,9 @@ int verbs_set_up(void **state);
 /* With the API's own hint. */
 #define REFUSED_HINT(http, code, message, hint) REFUSED(http, code, message "\",\"hint\":\"" hint)
 #define TENANT                                  "ten_" ULID "a"
+#define TENANT2                                 "ten_" ULID "k"
 #define POOL                                    "pool_" ULID "b"
+#define POOL2                                   "pool_" ULID "m"
 #define RSV                                     "rsv_" ULID "c"
 #define KEY                                     "key_" ULID "d"
 #define NODE                                    "node_" ULID "e"

@@ -10,6 +10,10 @@
 
 #define REQUESTS "\"requests\":{\"bcd.dev/gpu\":\"2\",\"cpu\":\"10666m\",\"memory\":\"256Gi\"}"
 
+#define HELD(message)                                                                              \
+	"\"state\":\"released\",\"conditions\":[{\"type\":\"DevicesHeld\",\"message\":\"" message  \
+	"\",\"next\":\"Should node_1 never\"}]"
+
 /* proves: GANG-8 HOST-13 */
 static void test_reservations(void **state)
 {
@@ -52,6 +56,33 @@ static void test_reservations(void **state)
 		 {BODY_8},
 		 .out = "does not fit now: 2 × 8 gpu, spot\n",
 		 .status = 3},
+		{"reserve --gpus 2 --for 8h --kubernetes --start 2099-11-30T00:00:00Z --dry-run "
+		 "--tenant " TENANT " --pool " POOL,
+		 {OK("{\"fits\":true,\"nodes\":[{\"id\":\"" NODE "\",\"devices\":[\"a\"]}]}"),
+		  OK(LIST(""))},
+		 {"POST /v1/capacity/preview ", "\"startAt\":\"2099-11-30T00:00:00.000Z\""},
+		 .out = "fits then: 2 gpu\n"},
+		{"reserve --gpus 2 --for 8h --kubernetes --start 2099-11-30T00:00:00Z --dry-run "
+		 "--tenant " TENANT " --pool " POOL,
+		 {OK("{\"fits\":true,\"nodes\":[]}"), OK(LIST(""))},
+		 {NULL},
+		 .out = "(2099-11-30 00:00 UTC)\n  ends      in "},
+		{"reserve --gpus 2 --for 8h --kubernetes --start 2099-11-30T00:00:00Z --dry-run "
+		 "--tenant " TENANT " --pool " POOL,
+		 {OK("{\"fits\":true,\"nodes\":[]}"), OK(LIST(""))},
+		 {NULL},
+		 .out = "(2099-11-30 08:00 UTC)\n"},
+		{"reserve --gpus 2 --for 8h --kubernetes --start 2099-11-30T00:00:00Z --dry-run "
+		 "--tenant " TENANT " --pool " POOL,
+		 {OK("{\"fits\":false,\"nodes\":[],\"reasons\":[]}"), OK(LIST(""))},
+		 {NULL},
+		 .out = "does not fit then: 2 gpu\n",
+		 .status = 3},
+		{"capacity --preview --gpus 2 --for 8h --kubernetes --tenant " TENANT
+		 " --pool " POOL,
+		 {OK("{\"fits\":true,\"nodes\":[]}"), OK(LIST(""))},
+		 {NULL},
+		 .out = "fits now: 2 gpu\n  ends      in "},
 		{"reservations extend " RSV " --by 2h",
 		 {OK(ITEM(RSV, "," ENDS)), OK(ITEM(RSV, ",\"state\":\"active\"," ENDS)),
 		  OK(LIST(""))},
@@ -85,6 +116,23 @@ static void test_reservations(void **state)
 		 {"GET "
 		  "/v1/reservations?state=denied&from=2026-11-29T00%3A00%3A00.000Z&to=2026-11-30T"},
 		 .err = "no reservations of this kind"},
+		/* As the table says it: to the API it is released, and devices are held. */
+		{"reservations --state-is releasing --pool " POOL " -o name",
+		 {OK(LIST(ITEM(RSV "1", ",\"state\":\"active\"") "," ITEM(
+			 RSV "2",
+			 ",\"state\":\"released\",\"conditions\":[{\"type\":"
+			 "\"DevicesHeld\"}]") "," ITEM(RSV "3", ",\"state\":\"placed\"")))},
+		 {"GET /v1/reservations?live=true&state=released&poolId=" POOL "&limit="},
+		 .out = RSV "2\n"},
+		{"reservations --state-is releasing",
+		 {OK(LIST(ITEM(RSV, ",\"state\":\"active\"")))},
+		 {NULL},
+		 .err = "no reservations of this kind"},
+		{"reservations --state-is over",
+		 {OK("{}")},
+		 {NULL},
+		 .err = "'over' is not one of pending, placed, active, releasing, released, ",
+		 .status = 2},
 		{"reservations pod-requests " RSV " --devices 2 --class gpu",
 		 {OK(ITEM(RSV, ",\"devices\":2,\"pods\":4,\"resources\":{" REQUESTS "}"))},
 		 {"GET /v1/reservations/" RSV "/pod-requests?devices=2&class=gpu "},
@@ -98,10 +146,41 @@ static void test_reservations(void **state)
 		 {OK(ITEM(RSV, ",\"state\":\"pending\"")), OK(LIST(""))},
 		 {"PATCH /v1/reservations/" RSV " ", "{\"startAt\":\"2026-12-01T00:00:00.000Z\"}"},
 		 .out = NULL},
+		{"reservations show " RSV,
+		 {OK(ITEM(RSV, "," HELD("node_1 says: held by a/b."))), OK(LIST("")), OK(LIST("")),
+		  OK(LIST(""))},
+		 {NULL},
+		 .out = "DevicesHeld  node_1 says: held by a/b. Should node_1 never"},
+		/* bcd and events know it by its parts. */
+		{"reservations show alc_" ULID "x -o json",
+		 {OK(LIST(ITEM(RSV, ",\"allocations\":[{\"id\":\"alc_" ULID "y\"}]"))),
+		  OK(LIST(ITEM(RSV, ",\"allocations\":[{\"id\":\"alc_" ULID "y\"},"
+				    "{\"id\":\"alc_" ULID "x\"}]"))),
+		  OK(ITEM(RSV, ""))},
+		 {"GET /v1/reservations?live=true",
+		  "GET /v1/reservations?limit=", "GET /v1/reservations/" RSV " "},
+		 .out = "\"" RSV "\""},
+		{"release alc_" ULID "z",
+		 {OK(LIST("")), OK(LIST(""))},
+		 {NULL},
+		 .err = "no reservation has an allocation 'alc_" ULID
+			"z'\n  All reservations: better-compute reservations",
+		 .status = 1},
 		{"reservations release " RSV " rsv_nobody",
 		 {OK(LIST(""))},
 		 {"GET /v1/reservations"},
 		 .err = "nothing was done: reservation 'rsv_nobody' not found",
+		 .status = 1},
+		{"release rsv_01",
+		 {OK(LIST(ITEM(RSV, "")))},
+		 {NULL},
+		 .err = "error: reservation 'rsv_01' is too short to name one\n  Give 4 characters "
+			"or more after 'rsv_'. All reservations: better-compute reservations\n",
+		 .status = 2},
+		{"release rsv_02", /* more of it would name nothing either */
+		 {OK(LIST(ITEM(RSV, "")))},
+		 {NULL},
+		 .err = "reservation 'rsv_02' not found",
 		 .status = 1},
 		{"reservations release " RSV " -v",
 		 {REFUSED(404, "NOT_FOUND", "no such reservation")},
@@ -117,6 +196,35 @@ static void test_reservations(void **state)
 	};
 
 	check_rows(state, rows, ARRAY_SIZE(rows));
+}
+
+/* What is over at once is not explained, and the line is the guide's; what isn't, is, once. */
+static void test_waiting_for_a_release(void **state)
+{
+	static const char HELD_STILL[] = ITEM(
+		RSV,
+		"," HELD("node_1 says: held by a/b (gpu/0123456789-abcdef0123-4567). It goes."));
+	const struct fake_answer soon[] = {OK(HELD_STILL), OK(HELD_STILL),
+					   OK(ITEM(RSV, ",\"state\":\"released\""))};
+	struct fake_answer late[10];
+	static struct outcome outcome;
+	const char *said;
+
+	run_line(state, "release " RSV " --wait", "", soon, ARRAY_SIZE(soon), &outcome);
+	assert_int_equal(outcome.status, 0);
+	assert_int_equal(strncmp(outcome.out, RSV "  released  (0.", strlen(RSV "  released  (0.")),
+			 0);
+	assert_null(strstr(outcome.err, "node_1"));
+	for (size_t i = 0; i < ARRAY_SIZE(late); i++)
+		late[i] = (struct fake_answer)OK(HELD_STILL);
+	run_line(state, "release " RSV " --wait --timeout 3s", "", late, ARRAY_SIZE(late),
+		 &outcome);
+	assert_int_equal(outcome.status, 1);
+	assert_string_equal(outcome.out, RSV "  releasing  (timed out)\n");
+	said = strstr(outcome.err, "note: node_1 says: held by a/b (gpu/01234567…). It goes.\n");
+	assert_non_null(said);
+	assert_null(strstr(said + strlen("note: node_1"), "node_1"));
+	assert_non_null(strstr(outcome.err, "note: Ctrl-C: the release goes on"));
 }
 
 /* What can never be is an error to a script, and offers nothing to cancel. */
@@ -240,6 +348,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reservations),
+		cmocka_unit_test(test_waiting_for_a_release),
 		cmocka_unit_test(test_denied_bookings),
 		cmocka_unit_test(test_reading_reservations),
 		cmocka_unit_test(test_events),

@@ -1,7 +1,14 @@
 /* Commands about things: what is asked, what is said, how it ends. */
 #include "unit/cli/verbs.h"
 
+#include "cli/commands.h"
+
 #define TEN "üüüüüüüüüü"
+
+#define KUBERNETES                                                                                 \
+	"{\"apiServer\":\"https://k\",\"platformOperated\":true,\"labels\":{\"a\":\"1\",\"b\":"    \
+	"\"2\"},\"taints\":[\"x=1:NoSchedule\",\"x=9:NoExecute\"]}"
+#define POLICY "{\"kubernetes\":" KUBERNETES ",\"placement\":\"bin-pack\"}"
 
 static void test_tenants_sites_pools(void **state)
 {
@@ -35,6 +42,11 @@ static void test_tenants_sites_pools(void **state)
 		 {NULL},
 		 .out = "name: frankfurt → fra1",
 		 .status = 6},
+		{"sites update " SITE " --name fra1 --exit-code",
+		 {OK(ITEM(SITE, ""))},
+		 {NULL},
+		 .err = "--exit-code needs --dry-run",
+		 .status = 2},
 		{"sites update " SITE " --name fra1 --dry-run",
 		 {OK(ITEM(SITE, ",\"name\":\"frankfurt\"")),
 		  REFUSED(409, "CONFLICT", "there is one of that name")},
@@ -51,13 +63,65 @@ static void test_tenants_sites_pools(void **state)
 		 {"POST /v1/sites/" SITE "/archive "},
 		 .err = "error: pool 'h100' is active there",
 		 .status = 3},
+		/* A flag changes its own part, of the version that was read. */
 		{"pools update " POOL " --placement spread --name big --if-version 3",
-		 {OK(ITEM(POOL, ",\"name\":\"big\""))},
-		 {"PATCH /v1/pools/" POOL " ", "\"placement\":\"spread\"", "\"name\":\"big\"",
+		 {OK(ITEM(POOL, ",\"policy\":{},\"version\":7")),
+		  OK(ITEM(POOL, ",\"name\":\"big\""))},
+		 {"PATCH /v1/pools/" POOL " ", "{\"placement\":\"spread\"}", "\"name\":\"big\"",
 		  "\"ifVersion\":3"},
 		 .out = NULL},
+		{"pools update " POOL " --placement spread",
+		 {OK(ITEM(POOL, ",\"version\":7,\"policy\":" POLICY)), OK(ITEM(POOL, ""))},
+		 {"GET /v1/pools/" POOL " ", "PATCH /v1/pools/" POOL " ",
+		  "{\"policy\":{\"kubernetes\":" KUBERNETES
+		  ",\"placement\":\"spread\"},\"ifVersion\":7}"},
+		 .out = NULL},
+		{"pools update " POOL
+		 " --node-label b=3 --node-label c=4 --node-taint x=2:NoExecute "
+		 "--node-taint y=1:NoSchedule",
+		 {OK(ITEM(POOL, ",\"version\":7,\"policy\":" POLICY)), OK(ITEM(POOL, ""))},
+		 {"\"labels\":{\"a\":\"1\",\"b\":\"3\",\"c\":\"4\"}",
+		  "\"taints\":[\"x=1:NoSchedule\",\"x=2:NoExecute\",\"y=1:NoSchedule\"]",
+		  "\"apiServer\":\"https://k\"", "\"placement\":\"bin-pack\""},
+		 .out = NULL},
+		{"pools update " POOL " --unset placement --unset api-server --unset node-label",
+		 {OK(ITEM(POOL, ",\"version\":7,\"policy\":" POLICY)), OK(ITEM(POOL, ""))},
+		 {"{\"policy\":{\"kubernetes\":{\"platformOperated\":true,\"taints\":[\"x=1:"
+		  "NoSchedule\",\"x=9:NoExecute\"]}},\"ifVersion\":7}"},
+		 .out = NULL},
+		{"pools update " POOL " --unset kubernetes",
+		 {OK(ITEM(POOL, ",\"version\":7,\"policy\":" POLICY)), OK(ITEM(POOL, ""))},
+		 {"{\"policy\":{\"placement\":\"bin-pack\"},\"ifVersion\":7}"},
+		 .out = NULL},
+		{"pools update " POOL " --placement spread --dry-run",
+		 {OK(ITEM(POOL, ",\"version\":7,\"policy\":" POLICY))},
+		 {"PATCH /v1/pools/" POOL "?dryRun=true "},
+		 .out = POOL "\n  policy.placement: bin-pack → spread\n"},
+		{"pools update " POOL " --unset placement",
+		 {OK(ITEM(POOL, ",\"version\":7,\"policy\":" POLICY)),
+		  REFUSED(409, "CONFLICT", "it has version 8, not 7")},
+		 {NULL},
+		 .err = "Somebody changed it at the same time: say it again.",
+		 .status = 3},
+		{"pools update " POOL " --unset everything",
+		 {OK("{}")},
+		 {NULL},
+		 .err = "--unset: 'everything' is not one of kubernetes, platform-operated, ",
+		 .status = 2},
+		/* A file is the whole of it, and no version is asked for. */
+		{"pools update " POOL " --policy -",
+		 {OK(ITEM(POOL, ""))},
+		 {NULL},
+		 .err = "stdin",
+		 .status = 2},
+		{"pools update " POOL " --policy - --unset placement",
+		 {OK("{}")},
+		 {NULL},
+		 .err = "the policy is given twice, by --policy and by --unset",
+		 .status = 2},
 		{"pools update " POOL " --gpu-api dra",
-		 {OK(ITEM(POOL, ",\"notes\":[\"No node offers GPUs by DRA.\"]"))},
+		 {OK(ITEM(POOL, "")),
+		  OK(ITEM(POOL, ",\"notes\":[\"No node offers GPUs by DRA.\"]"))},
 		 {"PATCH /v1/pools/" POOL " ", "\"gpuApi\":\"dra\""},
 		 .out = "No node offers GPUs by DRA."},
 		{"pools update " POOL " --if-version 3",
@@ -68,10 +132,141 @@ static void test_tenants_sites_pools(void **state)
 		{"pools update " POOL " --kubernetes --dry-run",
 		 {OK(ITEM(POOL, ",\"policy\":{\"kubernetes\":{\"gpuApi\":\"dra\"}}"))},
 		 {NULL},
+		 .out = "nothing would change"},
+		{"pools update " POOL " --unset gpu-api --dry-run",
+		 {OK(ITEM(POOL, ",\"policy\":{\"kubernetes\":{\"gpuApi\":\"dra\"}}"))},
+		 {NULL},
 		 .out = "policy.kubernetes.gpuApi: dra → none"},
 	};
 
 	check_rows(state, rows, ARRAY_SIZE(rows));
+}
+
+#define OF(tenant, name) ",\"tenantId\":\"" tenant "\",\"name\":\"" name "\""
+#define TWO_POOLS        OK(LIST(ITEM(POOL, OF(TENANT, "h100")) "," ITEM(POOL2, OF(TENANT2, "h100"))))
+#define TWO_SITES        OK(LIST(ITEM(SITE, OF(TENANT, "dc1")) "," ITEM(SITE "2", OF(TENANT2, "dc1"))))
+#define TWO_TENANTS                                                                                \
+	OK(LIST(ITEM(TENANT, ",\"name\":\"acme\"") "," ITEM(TENANT2, ",\"name\":\"umbrella\"")))
+
+/* A name that two tenants use: the tenant beside it tells which. */
+static void test_names_of_two_tenants(void **state)
+{
+	static const struct row rows[] = {
+		{"pools show h100 --tenant umbrella",
+		 {TWO_POOLS, TWO_TENANTS, OK(ITEM(POOL2, OF(TENANT2, "h100")))},
+		 {"GET /v1/pools/" POOL2 " "},
+		 .out = "h100"},
+		{"pools show h100",
+		 {TWO_POOLS, TWO_TENANTS},
+		 {NULL},
+		 .err = "error: pool 'h100' could be 2: " POOL " of acme, " POOL2 " of umbrella\n"
+			"  Use the id, or --tenant TENANT.\n",
+		 .status = 2},
+		{"pools show h100 --tenant " TENANT "x",
+		 {TWO_POOLS, TWO_TENANTS},
+		 {NULL},
+		 .err = "not found",
+		 .status = 1},
+		/* What a command is about is that tenant's, or isn't there. */
+		{"pools show h100 --tenant ten_" ULID "z",
+		 {TWO_POOLS},
+		 {NULL},
+		 .err = "tenant 'ten_" ULID "z' has no pools\n  All pools: better-compute pools\n",
+		 .status = 1},
+		{"pools archive h100 --yes --tenant " TENANT2,
+		 {OK(LIST(ITEM(POOL, OF(TENANT, "h100")) "," ITEM(POOL2, OF(TENANT2, "a100"))))},
+		 {NULL},
+		 .err = "error: pool 'h100' not found",
+		 .status = 1},
+		/* What it uses may be somebody else's, where only they have it. */
+		{"pools create new --tenant " TENANT2 " --site dc1 --gpu-model H100",
+		 {OK(LIST(ITEM(SITE, OF(TENANT, "dc1")))), OK(ITEM(POOL2, ""))},
+		 {"\"siteId\":\"" SITE "\""},
+		 .out = NULL},
+		{"reserve --tenant ten_" ULID "z --pool h100 --gpus 1 --for 1h --kubernetes",
+		 {TWO_POOLS, TWO_TENANTS},
+		 {NULL},
+		 .err = POOL2 " of umbrella\n  Use the id.\n",
+		 .status = 2},
+		{"pools archive h100 --tenant acme --yes",
+		 {TWO_POOLS, TWO_TENANTS, OK(ITEM(POOL, OF(TENANT, "h100"))), OK(LIST(""))},
+		 {"POST /v1/pools/" POOL "/archive "},
+		 .out = NULL},
+		{"pools update h100 --name a100 --tenant umbrella",
+		 {TWO_POOLS, TWO_TENANTS, OK(ITEM(POOL2, ""))},
+		 {"PATCH /v1/pools/" POOL2 " ", "{\"name\":\"a100\"}"},
+		 .out = NULL},
+		{"pools create new --tenant " TENANT2 " --site dc1 --gpu-model H100",
+		 {TWO_SITES, OK(ITEM(POOL2, ""))},
+		 {"POST /v1/pools ", "\"tenantId\":\"" TENANT2 "\",\"siteId\":\"" SITE "2\""},
+		 .out = NULL},
+		{"reserve --tenant " TENANT2 " --pool h100 --gpus 1 --for 1h --kubernetes -o name",
+		 {TWO_POOLS, OK(ITEM(RSV, ",\"state\":\"placed\""))},
+		 {"POST /v1/reservations ", "\"poolId\":\"" POOL2 "\""},
+		 .out = RSV "\n"},
+		{"reservations --tenant " TENANT " --pool h100",
+		 {TWO_POOLS, OK(LIST(""))},
+		 {"&poolId=" POOL "&tenantId=" TENANT "&"},
+		 .out = NULL},
+		{"capacity --tenant " TENANT2 " --pool h100",
+		 {TWO_POOLS, OK(LIST(""))},
+		 {"GET /v1/capacity?poolId=" POOL2 " "},
+		 .out = NULL},
+		{"quotas create --tenant " TENANT2 " --pool h100 --max-devices 3",
+		 {TWO_POOLS, OK(ITEM(QUOTA, ""))},
+		 {"POST /v1/quotas ", "\"poolId\":\"" POOL2 "\""},
+		 .out = NULL},
+		{"usage --pool h100",
+		 {TWO_POOLS, TWO_TENANTS},
+		 {NULL},
+		 .err = "Use the id, or --tenant TENANT.",
+		 .status = 2},
+		{"keys revoke ci --tenant " TENANT2 " --yes",
+		 {OK(LIST(ITEM(KEY, OF(TENANT, "ci")) "," ITEM(KEY "2", OF(TENANT2, "ci")))),
+		  OK(ITEM(KEY "2", ""))},
+		 {"POST /v1/keys/" KEY "2/revoke "},
+		 .out = NULL},
+		/* Two of one tenant, as a key that was revoked and one of the same name. */
+		{"keys show ci",
+		 {OK(LIST(ITEM(KEY, OF(TENANT, "ci")) "," ITEM(KEY "2", OF(TENANT, "ci"))))},
+		 {NULL},
+		 .err = "could be 2: " KEY ", " KEY "2\n  Use the id.\n",
+		 .status = 2},
+		{"pools --tenant umbrella -o name",
+		 {TWO_POOLS, TWO_TENANTS},
+		 {"GET /v1/pools?"},
+		 .out = POOL2 "\n"},
+		{"nodes --pool h100 --tenant umbrella -o name",
+		 {TWO_POOLS, TWO_TENANTS, OK(LIST(ITEM(NODE, ",\"tenantId\":\"" TENANT2 "\""))),
+		  TWO_TENANTS},
+		 {"GET /v1/nodes?poolId=" POOL2 "&"},
+		 .out = NODE "\n"},
+		{"nodes --tenant " TENANT2 " -o name",
+		 {OK(LIST(ITEM(NODE, ",\"tenantId\":\"" TENANT2
+				     "\"") "," ITEM(NODE "2", ",\"tenantId\":\"" TENANT "\"")))},
+		 {"GET /v1/nodes?"},
+		 .out = NODE "\n"},
+		{"secrets --tenant ten_" ULID "z",
+		 {OK(LIST(ITEM(SECRET, OF(TENANT, "s"))))},
+		 {NULL},
+		 .err = "no secrets of this kind"},
+		{"sites update dc1 --tenant " TENANT2,
+		 {TWO_SITES},
+		 {NULL},
+		 .err = "  Say --name NAME.\n",
+		 .status = 2},
+	};
+	static struct outcome outcome;
+	const struct fake_answer answers[] = {TWO_POOLS, OK(ITEM(POOL2, ""))};
+
+	check_rows(state, rows, ARRAY_SIZE(rows));
+	/* The context's tenant is as one that is named. */
+	setenv("BETTER_COMPUTE_TENANT", TENANT2, 1);
+	run_line(state, "pools show h100", "", answers, 2, &outcome);
+	unsetenv("BETTER_COMPUTE_TENANT");
+	check_has("pools show h100", "what was asked", outcome.seen, "GET /v1/pools/" POOL2 " ");
+	run_line(state, "pools --tenant " TENANT " -o name", "", answers, 1, &outcome);
+	assert_string_equal(outcome.out, POOL "\n");
 }
 
 static void test_nodes(void **state)
@@ -102,12 +297,28 @@ static void test_nodes(void **state)
 		 .err = "or say --lost",
 		 .status = 3},
 		{"nodes retire " NODE " --lost", /* before anybody is asked */
-		 {OK(ITEM(NODE, "")), REFUSED(403, "FORBIDDEN", "role 'user' may not")},
+		 {OK(ITEM(NODE, "")), OK(LIST("")),
+		  REFUSED(403, "FORBIDDEN", "role 'user' may not")},
 		 {"POST /v1/nodes/" NODE "/retire?dryRun=true ", "{\"lost\":true}"},
 		 .err = "error: role 'user' may not",
 		 .status = 5},
+		{"nodes retire " NODE
+		 " --lost", /* what is booked for later isn't among its devices */
+		 {OK(ITEM(NODE, "")),
+		  OK(LIST(ITEM(
+			  RSV,
+			  ",\"allocations\":[{\"nodeId\":\"" NODE
+			  "\",\"state\":\"placed\"},{\"nodeId\":\"" NODE
+			  "\",\"state\":\"placed\"}]") "," ITEM("rsv_" ULID "z",
+								",\"allocations\":[{\"nodeId\":"
+								"\"node_" ULID
+								"z\",\"state\":\"placed\"}]"))),
+		  OK(ITEM(NODE, ""))},
+		 {"GET /v1/reservations?live=true"},
+		 .err = "1 reservation placed there for later is placed on other nodes, or waits",
+		 .status = 2},
 		{"nodes retire " NODE,
-		 {OK(ITEM(NODE, "")), OK(ITEM(NODE, ""))},
+		 {OK(ITEM(NODE, "")), OK(LIST("")), OK(ITEM(NODE, ""))},
 		 {"POST /v1/nodes/" NODE "/retire?dryRun=true "},
 		 .err = "add --yes",
 		 .status = 2},
@@ -285,6 +496,34 @@ static void test_pki(void **state)
 	check_rows(state, rows, ARRAY_SIZE(rows));
 }
 
+/* Said alone it would do what somebody meant to ask about: no command that has it sends anything. */
+static void test_exit_code_is_of_a_dry_run(void **state)
+{
+	static struct outcome outcome;
+	size_t tried = 0;
+
+	for (size_t i = 0; CLI_COMMANDS[i]; i++) {
+		for (const struct command *row = CLI_COMMANDS[i]; row->noun; row++) {
+			CLEANUP(buf) struct buf line = {0};
+			const char *text;
+
+			if (!(row->flags & COMMAND_CHANGES))
+				continue;
+			command_name(&line, row);
+			for (int k = 0; k < row->min_operands; k++)
+				buf_add_text(&line, " x");
+			buf_add_text(&line, " --exit-code");
+			text = buf_text(&line);
+			run_line(state, text, "", NULL, 0, &outcome);
+			check_has(text, "stderr", outcome.err,
+				  "error: --exit-code needs --dry-run\n");
+			assert_int_equal(outcome.status, 2);
+			tried++;
+		}
+	}
+	assert_true(tried > 20);
+}
+
 /* Exit statuses as the help tells them. */
 static void test_exit_statuses(void **state)
 {
@@ -321,6 +560,19 @@ static void test_exit_statuses(void **state)
 	check_rows(state, rows, ARRAY_SIZE(rows));
 }
 
+/* The whole new policy: nothing of the old one is looked at. */
+static void test_a_policy_from_a_file(void **state)
+{
+	static struct outcome outcome;
+	const struct fake_answer answers[] = {OK(ITEM(POOL, ""))};
+	const char *line = "pools update " POOL " --policy -";
+
+	run_line(state, line, "{\"placement\":\"spread\"}", answers, 1, &outcome);
+	assert_int_equal(outcome.status, 0);
+	check_has(line, "what was asked", outcome.seen, "{\"policy\":{\"placement\":\"spread\"}}");
+	assert_null(strstr(outcome.seen, "GET "));
+}
+
 /* A file that is there is not touched, and a secret goes into a file of its owner alone. */
 static void test_files_written(void **state)
 {
@@ -355,11 +607,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tenants_sites_pools),
+		cmocka_unit_test(test_names_of_two_tenants),
 		cmocka_unit_test(test_nodes),
 		cmocka_unit_test(test_keys_and_secrets),
 		cmocka_unit_test(test_quotas_usage_audit),
 		cmocka_unit_test(test_pki),
+		cmocka_unit_test(test_exit_code_is_of_a_dry_run),
 		cmocka_unit_test(test_exit_statuses),
+		cmocka_unit_test(test_a_policy_from_a_file),
 		cmocka_unit_test(test_files_written),
 	};
 

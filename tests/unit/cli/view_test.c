@@ -284,6 +284,26 @@ static void test_names_and_prefixes(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(slips); i++)
 		if (noun_match(pools, one, slips[i], &id, &error))
 			fail_msg("'%s' was taken for %s", slips[i], id);
+	/* which is said of what begins ids, and of nothing else */
+	static const struct {
+		const char *text;
+		enum error_code code;
+		const char *what;
+	} shorts[] = {
+		{"pool_01k", ERROR_INVALID_INPUT, "pool 'pool_01k' is too short to name one"},
+		{"pool_0…", ERROR_INVALID_INPUT, "too short"},
+		{"01k", ERROR_INVALID_INPUT, "too short"},
+		{"pool_", ERROR_NOT_FOUND, "not found"},
+		{"pool_02", ERROR_NOT_FOUND, "not found"},
+		{"p", ERROR_NOT_FOUND, "not found"},
+		{"h", ERROR_NOT_FOUND, "not found"},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(shorts); i++)
+		expect_error(noun_match(pools, items, shorts[i].text, &id, &error), &error,
+			     shorts[i].code, shorts[i].what);
+	expect_error(noun_match(pools, items, "01k", &id, &error), &error, ERROR_INVALID_INPUT, "");
+	assert_string_equal(error.hint, "Give 4 characters or more after 'pool_', or its name. All "
+					"pools: better-compute pools");
 	expect_error(noun_match(pools, items, "", &id, &error), &error, ERROR_NOT_FOUND,
 		     "not found");
 	expect_error(noun_match(reservations, empty, "rsv_1", &id, &error), &error, ERROR_NOT_FOUND,

@@ -25,6 +25,8 @@ static bool issue(void *context, const char *node_id, enum control_trust trust,
 	return true;
 }
 
+static bool known; /* the last token, as a whole */
+
 static bool join(struct control *control, const char *token, const char *key, const char *smbios,
 		 struct control_joined *ret_joined, struct error *error)
 {
@@ -35,7 +37,8 @@ static bool join(struct control *control, const char *token, const char *key, co
 					       .hostname = "machine",
 					       .boot_id = "boot",
 					       .issue = issue,
-					       .issue_context = &issued};
+					       .issue_context = &issued,
+					       .ret_known = &known};
 
 	return control_join(control, &request, ret_joined, error);
 }
@@ -50,6 +53,7 @@ static void expect_join(struct world *world, const char *token, const char *key,
 	assert_int_equal(joined.rejoined, rejoined);
 	assert_int_equal(joined.trust, trust);
 	assert_string_equal(joined.certificate, joined.node);
+	assert_true(known);
 	control_joined_deinit(&joined);
 }
 
@@ -61,6 +65,8 @@ static void expect_refused(struct world *world, const char *token, const char *k
 
 	expect_error(join(&world->control, token, key, NULL, &joined, &error), &error, code, text);
 	assert_null(strstr(error.what, token[0] ? token : "\1"));
+	/* Who hasn't all of it is a guesser. */
+	assert_int_equal(known, strstr(error.what, "token is unknown") == NULL);
 }
 
 static json_t *make_token(struct world *world, const char *more)

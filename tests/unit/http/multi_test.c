@@ -98,6 +98,7 @@ static void test_answers(void **state UNUSED)
 	run(&key, "GET", fake_server_url(server), NULL); /* a redirect is an answer */
 	assert_int_equal(outcome.status, 302);
 	run(&NOBODY, "DELETE", fake_server_url(server), NULL);
+	assert_int_equal(outcome.retry_after_s, 0);
 	const char *seen = fake_server_finish(server);
 	assert_non_null(strstr(seen, "GET / HTTP/1.1\r\n"));
 	assert_non_null(strstr(seen, "\r\nAuthorization: Bearer tok\r\n"));
@@ -106,6 +107,77 @@ static void test_answers(void **state UNUSED)
 	assert_non_null(last);
 	assert_null(strstr(last, "Authorization"));
 	fake_server_destroy(server);
+}
+
+/* A time that is longer than a number can be is no reason to come back at once. */
+static void test_retry_after(void **state UNUSED)
+{
+	static const struct {
+		const char *header;
+		int64_t at_least, at_most;
+	} TABLE[] = {
+		{"Retry-After: 0\r\n", 0, 0},
+		{"Retry-After: 007\r\n", 7, 7},
+		{"Retry-After: -5\r\n", 0, 0},
+		{"Retry-After: soon\r\n", 0, 0},
+		{"retry-after:  99999999999999999999\r\n", 3600, HTTP_RETRY_AFTER_MAX_S},
+		{"Retry-After: 9223372036854775808\r\n", 3600, HTTP_RETRY_AFTER_MAX_S},
+		{"Retry-After: 9223372036854775807\r\n", 3600, HTTP_RETRY_AFTER_MAX_S},
+		{"Retry-After: 999999999999999999\r\n", 3600, HTTP_RETRY_AFTER_MAX_S},
+		{"Retry-After: Fri, 31 Dec 2199 23:59:59 GMT\r\n", 3600, HTTP_RETRY_AFTER_MAX_S},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(TABLE); i++) {
+		const struct fake_answer answer = {
+			.status = 429, .body = "", .headers = TABLE[i].header};
+		struct fake_server *server = fake_server_start(&answer, 1);
+
+		run(&NOBODY, "GET", fake_server_url(server), NULL);
+		assert_int_equal(outcome.status, 429);
+		if (outcome.retry_after_s < TABLE[i].at_least ||
+		    outcome.retry_after_s > TABLE[i].at_most)
+			fail_msg("%s is %lld s", TABLE[i].header, (long long)outcome.retry_after_s);
+		fake_server_destroy(server);
+	}
+}
+
+/* libcurl quotes what it can't read. */
+static void test_no_proxy_is_quoted(void **state UNUSED)
+{
+	static const char *const PROXIES[] = {
+		"http://bob:s3cr3t#WORD9@proxy.invalid:3128",
+		"http://bob:s3cr3t@proxy.invalid:999999",
+		"bob:s3cr3t#x@proxy.invalid",
+		"ftp://bob:s3cr3t@proxy.invalid",
+		"nonsense://bob:s3cr3t@proxy.invalid",
+		"http://bob:s3cr3t@proxy.invalid:3128",
+		"http://bob:s3cr3t@127.0.0.1:1",
+		"http://bob:s3cr3t@@127.0.0.1:1",
+		"http://bob:s3cr3t%00@127.0.0.1:1",
+		"socks5h://bob:s3cr3t@127.0.0.1:1",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(PROXIES); i++)
+		for (int by_environment = 0; by_environment < 2; by_environment++) {
+			const struct http_identity who = {.proxy = by_environment ? NULL
+										  : PROXIES[i]};
+
+			if (by_environment)
+				assert_int_equal(setenv("https_proxy", PROXIES[i], 1), 0);
+			run(&who, "GET", "https://192.0.2.1/", NULL);
+			assert_int_equal(unsetenv("https_proxy"), 0);
+			assert_true(outcome.way != HTTP_ANSWERED);
+			if (strstr(outcome.error.what, "s3cr3t") ||
+			    strstr(outcome.error.what, "WORD9") ||
+			    strstr(outcome.error.what, "bob") ||
+			    strstr(outcome.error.hint, "s3cr3t"))
+				fail_msg("%s", outcome.error.what);
+			if (i < 3) {
+				assert_non_null(strstr(outcome.error.what,
+						       "the proxy's URL can't be read"));
+				assert_non_null(strstr(outcome.error.hint, "https_proxy"));
+			}
+		}
 }
 
 static void test_how_far_it_came(void **state UNUSED)
@@ -387,6 +459,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_answers),
+		TEST(test_retry_after),
+		TEST(test_no_proxy_is_quoted),
 		TEST(test_how_far_it_came),
 		TEST(test_what_never_leaves),
 		TEST(test_certificates_that_are_none),

@@ -25,6 +25,40 @@ static void test_later_and_later(void **state)
 	fake_api_destroy(world.api);
 }
 
+/* However a far time is written, nobody waits for it, nor asks before it. */
+static void test_much_later(void **state)
+{
+	static const char *const HEADERS[] = {"Retry-After: 99999999999999999999\r\n",
+					      "Retry-After: Fri, 31 Dec 2199 23:59:59 GMT\r\n",
+					      "Retry-After: 86400\r\n"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(HEADERS); i++) {
+		const struct fake_api_answer busy = {
+			.status = 429, .body = "{}", .headers = HEADERS[i]};
+
+		begin(state, &busy, 1);
+		call(kube_get(NODE));
+		assert_int_equal(world.reason, KUBE_BUSY);
+		assert_int_equal(count_of(finish(), "GET "), 1);
+		fake_api_destroy(world.api);
+	}
+}
+
+/* Another's answer, whose length is a worker's. */
+static void test_a_stranger_is_not_believed(void **state)
+{
+	static const struct fake_api_answer OTHER = {
+		.status = 200,
+		.body = "{\"kind\":\"Node\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"n9\"}}",
+		.padding = KUBE_INLINE_MAX};
+
+	begin(state, &OTHER, 1);
+	call(kube_get(NODE));
+	assert_int_equal(world.reason, KUBE_STRANGE);
+	finish();
+	fake_api_destroy(world.api);
+}
+
 static void test_a_create_is_not_sent_twice(void **state)
 {
 	const struct fake_api_answer answers[] = {{.slam = true},
@@ -225,6 +259,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		IN_FOLDER(test_later_and_later),
+		IN_FOLDER(test_much_later),
+		IN_FOLDER(test_a_stranger_is_not_believed),
 		IN_FOLDER(test_a_create_is_not_sent_twice),
 		IN_FOLDER(test_nobody_there),
 		IN_FOLDER(test_too_much),

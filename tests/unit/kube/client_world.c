@@ -109,7 +109,9 @@ size_t count_of(const char *text, const char *part)
 
 struct kube_request create_slice(void)
 {
-	CLEANUP(tree) json_t *object = json_pack("{s:{s:s}}", "metadata", "name", "s");
+	CLEANUP(tree)
+	json_t *object = json_pack("{s:s, s:s, s:{s:s}}", "kind", "ResourceSlice", "apiVersion",
+				   "resource.k8s.io/v1", "metadata", "name", "s");
 
 	return kube_create(&KUBE_RESOURCE_SLICE, "", object);
 }

@@ -6,7 +6,7 @@
 #include "lib/test.h"
 #include "unit/rpc/certs.h"
 
-#define OK_BODY "{\"metadata\":{\"name\":\"n0\"}}"
+#define OK_BODY "{\"kind\":\"Node\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"n0\"}}"
 #define PAIR    "client-certificate: pair.pem, client-key: pair.pem"
 
 extern const struct fake_api_answer FINE;

@@ -6,6 +6,10 @@
 
 /* --- lists --- */
 
+#define PAGE(metadata, items)                                                                      \
+	"{\"kind\":\"ResourceSliceList\",\"apiVersion\":\"resource.k8s.io/"                        \
+	"v1\",\"metadata\":{" metadata "},\"items\":[" items "]}"
+
 static json_t *items;
 
 static void on_items(void *arg UNUSED, json_t **got, const struct error *error)
@@ -29,11 +33,11 @@ static void list(void)
 static void test_a_list_in_pages(void **state)
 {
 	const struct fake_api_answer answers[] = {
-		{.status = 200, .body = "{\"metadata\":{\"continue\":\"a/+\"},\"items\":[]}"},
+		{.status = 200, .body = PAGE("\"continue\":\"a/+\"", "")},
 		{.status = 410, .body = "{\"reason\":\"Expired\"}"},
-		{.status = 200, .body = "{\"metadata\":{\"continue\":\"b\"},\"items\":[1]}"},
+		{.status = 200, .body = PAGE("\"continue\":\"b\"", "1")},
 		{.status = 503, .body = "{}"},
-		{.status = 200, .body = "{\"items\":[2]}"},
+		{.status = 200, .body = PAGE("", "2")},
 		{.status = 403, .body = "{}"},
 	};
 
@@ -53,9 +57,9 @@ static void test_a_list_in_pages(void **state)
 
 static void test_events_are_told_and_made_anew(void **state)
 {
-	const struct fake_api_answer answers[] = {{.status = 201, .body = "{}"},
+	const struct fake_api_answer answers[] = {{.status = 201, .echo = true},
 						  {.status = 403, .body = "{}"},
-						  {.status = 201, .body = "{}"}};
+						  {.status = 201, .echo = true}};
 	const struct kube_event event = {.regarding = {&KUBE_POD, "ns", "web"},
 					 .uid = "u",
 					 .reason = "Released",

@@ -34,7 +34,9 @@ static void mend_pair(void *arg UNUSED)
 
 static void test_a_torn_pair_is_tried_again(void **state)
 {
-	begin(state, &FINE, 1);
+	static const struct fake_api_answer MADE = {.status = 201, .echo = true};
+
+	begin(state, &MADE, 1);
 	write_kubeconfig("", "client-certificate: certificate.pem, client-key: key.pem");
 	write_file(folder_path(state, "certificate.pem"), world.second.certificate);
 	write_file(folder_path(state, "key.pem"), world.first.key);
@@ -322,6 +324,93 @@ static void test_only_the_named_authority_and_name(void **state)
 	certs_free(&other);
 }
 
+static void ask_in_vain(void)
+{
+	world.told = 0;
+	send_as(kube_get(NODE), KUBE_NORMAL, 50, NULL);
+	loop_run(world.loop);
+	assert_int_equal(world.reason, KUBE_UNREACHED);
+}
+
+static void expect_said(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("\"%s\" lacks \"%s\"", text, part);
+}
+
+/* Which field of which file, and what to do. */
+static void test_what_is_damaged_is_named(void **state)
+{
+	CLEANUP(buf) struct buf damaged = {0};
+	struct error bad_pair, bad_file, bad_data;
+
+	begin(state, &FINE, 1);
+	write_kubeconfig("", "client-certificate: key.pem, client-key: certificate.pem");
+	write_file(folder_path(state, "certificate.pem"), world.first.certificate);
+	write_file(folder_path(state, "key.pem"), world.first.key);
+	ask_in_vain();
+	bad_pair = world.error;
+	write_kubeconfig("", PAIR);
+	write_file(folder_path(state, "ca.pem"),
+		   "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n");
+	ask_in_vain();
+	bad_file = world.error;
+	buf_printf(&damaged,
+		   "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"
+		   "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:%d', "
+		   "certificate-authority-data: bm9uc2Vuc2U=}}]\nusers: [{name: u, user: {%s}}]\n",
+		   fake_api_port(world.api), PAIR);
+	write_file(folder_path(state, "kubeconfig"), buf_text(&damaged));
+	ask_in_vain();
+	bad_data = world.error;
+
+	assert_int_equal(bad_pair.code, ERROR_INVALID_CONFIG);
+	expect_said(bad_pair.what, "the client-certificate '/");
+	expect_said(bad_pair.what, "/key.pem' with the client-key '/");
+	expect_said(bad_pair.what, "/certificate.pem' of user 'u' (kubeconfig /");
+	expect_said(bad_pair.what, "can't be used");
+	assert_null(strstr(bad_pair.what, "CURLOPT"));
+	expect_said(bad_pair.hint, "swapped");
+	assert_int_equal(bad_file.code, ERROR_INVALID_CONFIG);
+	expect_said(bad_file.what, "the certificate-authority '/");
+	expect_said(bad_file.what, "/ca.pem' of cluster 'c' (kubeconfig /");
+	expect_said(bad_file.what, "can't be read as certificates");
+	expect_said(bad_file.hint, "PEM");
+	assert_int_equal(bad_data.code, ERROR_INVALID_CONFIG);
+	expect_said(bad_data.what, "the certificate-authority-data of cluster 'c' (kubeconfig /");
+	assert_null(strstr(bad_data.what, "blob"));
+	finish();
+	fake_api_destroy(world.api);
+}
+
+/* bcd has no --ca-file: what there is to do stands in the kubeconfig. */
+static void test_an_authority_that_is_not_named(void **state)
+{
+	CLEANUP(buf) struct buf text = {0};
+	struct error unnamed, other;
+
+	begin(state, &FINE, 1);
+	write_kubeconfig(", tls-server-name: wrong.test", PAIR);
+	ask_in_vain();
+	other = world.error;
+	buf_printf(&text,
+		   "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"
+		   "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:%d'}}]\n"
+		   "users: [{name: u, user: {%s}}]\n",
+		   fake_api_port(world.api), PAIR);
+	write_file(folder_path(state, "kubeconfig"), buf_text(&text));
+	ask_in_vain();
+	unnamed = world.error;
+
+	assert_int_equal(unnamed.code, ERROR_FORBIDDEN);
+	assert_null(strstr(unnamed.hint, "--ca-file"));
+	expect_said(unnamed.hint, "as certificate-authority of cluster 'c' in kubeconfig /");
+	assert_int_equal(other.code, ERROR_FORBIDDEN);
+	expect_said(other.hint, "/ca.pem' of cluster 'c' (kubeconfig /");
+	finish();
+	fake_api_destroy(world.api);
+}
+
 static void test_a_kubeconfig_must_be_named(void **state UNUSED)
 {
 	const struct credentials_options options = {.kubeconfig = ":"};
@@ -352,6 +441,8 @@ int main(void)
 		IN_FOLDER(test_a_program_that_hangs),
 		IN_FOLDER(test_a_kubeconfig_that_comes_and_changes),
 		IN_FOLDER(test_only_the_named_authority_and_name),
+		IN_FOLDER(test_what_is_damaged_is_named),
+		IN_FOLDER(test_an_authority_that_is_not_named),
 		cmocka_unit_test(test_a_kubeconfig_must_be_named),
 	};
 

@@ -26,7 +26,7 @@ struct fake_api {
 	const struct fake_api_answer *answers;
 	size_t count, next, requests;
 	const char *aside;
-	struct fake_api_answer aside_answer;
+	struct fake_api_answer aside_answer, deletion;
 	const struct fake_api_answer *watches;
 	size_t watches_count, watched;
 	int listener, stop[2], port;
@@ -117,9 +117,13 @@ static struct fake_api_answer note_request(struct connection *connection, SSL *t
 	X509_free(client);
 	pthread_mutex_lock(&api->lock);
 	buf_printf(&api->seen, "#%zu CN=%s\n%s\n", connection->number, name, buf_text(request));
-	answer = api->answers[api->next];
-	if (api->next + 1 < api->count)
-		api->next++;
+	if (api->deletion.status && str_starts(buf_text(request), "DELETE ")) {
+		answer = api->deletion;
+	} else {
+		answer = api->answers[api->next];
+		if (api->next + 1 < api->count)
+			api->next++;
+	}
 	api->requests++;
 	pthread_mutex_unlock(&api->lock);
 	return answer;
@@ -194,6 +198,8 @@ static void *serve_connection(void *arg)
 			if (!read_request(connection, tls, &request))
 				break;
 			struct fake_api_answer answer = note_request(connection, tls, &request);
+			if (answer.echo)
+				answer.body = strstr(buf_text(&request), "\r\n\r\n") + 4;
 			if (!send_answer(connection, tls, &answer))
 				break;
 		}
@@ -264,6 +270,7 @@ struct fake_api *fake_api_start(const struct fake_api_options *options)
 	api->count = options->count;
 	api->aside = options->aside;
 	api->aside_answer = options->aside_answer;
+	api->deletion = options->deletion;
 	api->watches = options->watches;
 	api->watches_count = options->watches_count;
 	pthread_mutex_init(&api->lock, NULL);
@@ -277,6 +284,11 @@ struct fake_api *fake_api_start(const struct fake_api_options *options)
 	if (pthread_create(&api->thread, NULL, serve, api) != 0)
 		abort();
 	return api;
+}
+
+void fake_api_delete_with(struct fake_api *api, struct fake_api_answer answer)
+{
+	api->deletion = answer;
 }
 
 int fake_api_port(const struct fake_api *api)

@@ -15,6 +15,7 @@ struct fake_api_answer {
 	const char *body;
 	size_t padding; /* blanks behind the body */
 	int delay_ms;   /* before the first byte */
+	bool echo;      /* the body is what was sent, as of a create */
 	bool slam;      /* close without a byte of answer */
 	bool cut;       /* close after the headers */
 	enum fake_api_stream {
@@ -33,6 +34,8 @@ struct fake_api_options {
 	/* What is asked below this path gets its own answer, and is neither counted nor remembered. */
 	const char *aside; /* NULL: nothing is */
 	struct fake_api_answer aside_answer;
+	struct fake_api_answer
+		deletion; /* of every DELETE; status 0: they are requests like others */
 	/* Watches ("watch=true") have answers of their own, the last one again and again, and are neither
 	 * counted nor remembered. NULL: they are requests like others. */
 	const struct fake_api_answer *watches;
@@ -41,6 +44,8 @@ struct fake_api_options {
 
 struct fake_api;
 struct fake_api *fake_api_start(const struct fake_api_options *options);
+/* Before anybody asks: `deletion` of the options, for a server that is there already. */
+void fake_api_delete_with(struct fake_api *api, struct fake_api_answer answer);
 int fake_api_port(const struct fake_api *api); /* on 127.0.0.1 */
 /* For each request: "#CONNECTION CN=name\n", then its bytes. Stops the server. */
 const char *fake_api_finish(struct fake_api *api);

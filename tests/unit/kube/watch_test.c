@@ -3,6 +3,7 @@
 
 #include "kube/watch.h"
 #include "lib/folder.h"
+#include "lib/leap.h"
 
 #define POD(version, more)                                                                         \
 	"{\"metadata\":{\"name\":\"web\",\"resourceVersion\":\"" version "\"}" more "}"
@@ -116,7 +117,7 @@ static void test_it_starts_anew(void **state)
 static void test_it_starts_anew_after_a_status(void **state)
 {
 	const struct fake_api_answer answers[] = {
-		{200, .body = ADDED("11"), .stream = FAKE_API_ENDS},
+		{200, .body = MODIFIED("11"), .stream = FAKE_API_ENDS},
 		{410, .body = "{\"reason\":\"Expired\"}"},
 		{200, .body = ADDED("21"), .stream = FAKE_API_HOLDS},
 	};
@@ -125,6 +126,243 @@ static void test_it_starts_anew_after_a_status(void **state)
 	start("A21 ");
 	loop_run(world.loop);
 	assert_string_equal(versions(finish()), ",11,,");
+	fake_api_destroy(world.api);
+}
+
+/* What was there as it began isn't all told yet: no version of it is one to go on from. */
+static void test_it_breaks_in_the_beginning(void **state)
+{
+	const struct fake_api_answer answers[] = {
+		{200, .body = ADDED("90") ADDED("11"), .stream = FAKE_API_BREAKS},
+		{200, .body = ADDED("90") ADDED("11") ADDED("91"), .stream = FAKE_API_HOLDS},
+	};
+
+	begin(state, answers, 2);
+	start("A91 ");
+	loop_run(world.loop);
+	assert_string_equal(seen.log, "A90 A11 A90 A11 A91 ");
+	assert_string_equal(versions(finish()), ",,");
+	fake_api_destroy(world.api);
+}
+
+/* --- what comes in time --- */
+
+struct until {
+	bool (*fn)(void);
+	struct loop_timer *timer;
+};
+
+static void on_look(void *arg)
+{
+	struct until *until = arg;
+
+	if (until->fn())
+		loop_stop(world.loop);
+	else
+		loop_timer_start(until->timer, 5);
+}
+
+static void run_until(bool (*fn)(void))
+{
+	struct until until = {.fn = fn};
+
+	until.timer = loop_timer_create(world.loop, on_look, &until);
+	loop_timer_start(until.timer, 0);
+	loop_run(world.loop);
+	loop_timer_destroy(until.timer);
+}
+
+static bool is_live(void)
+{
+	return kube_watch_live(seen.watch);
+}
+
+static bool is_live_again(void)
+{
+	return strstr(seen.log, "M12 ") && is_live() && fake_api_requests(world.api) == 2;
+}
+
+static bool has_turned;
+static bool is_next_turn(void)
+{
+	bool turned = has_turned;
+
+	has_turned = true;
+	return turned;
+}
+
+static void leap(int64_t ms)
+{
+	leapt_ms += ms;
+	has_turned = false;
+	run_until(is_next_turn);
+}
+
+/* A version that the API server has yet to come to: it opens, tells nothing, and ends in its time. */
+static void test_a_deaf_watch(void **state)
+{
+	const struct fake_api_answer answers[] = {
+		{200, .body = ADDED("11") MODIFIED("12"), .stream = FAKE_API_ENDS},
+		{200, .body = "", .stream = FAKE_API_ENDS, .after = 3},
+		FINE,
+		{200, .body = ADDED("5"), .stream = FAKE_API_HOLDS},
+	};
+
+	begin(state, answers, 4);
+	start("A5 ");
+	run_until(is_live_again);
+	leap(KUBE_WATCH_SILENT_MS - 20000);
+	assert_true(is_live());
+	leap(20000);
+	assert_false(is_live());
+	send_as(kube_get(NODE), KUBE_NORMAL, 0, NULL);
+	loop_run(world.loop);
+	assert_string_equal(versions(finish()), ",12,,");
+	fake_api_destroy(world.api);
+}
+
+/* Whoever cuts it off before its time, again and again, keeps nobody from noticing. */
+static void test_a_deaf_watch_that_is_cut(void **state)
+{
+	const struct fake_api_answer answers[] = {
+		{200, .body = ADDED("11") MODIFIED("12"), .stream = FAKE_API_ENDS},
+		{200, .body = "", .stream = FAKE_API_BREAKS, .after = 3},
+		FINE,
+		{200, .body = "", .stream = FAKE_API_HOLDS},
+	};
+
+	begin(state, answers, 4);
+	start("A5 ");
+	run_until(is_live_again);
+	leap(KUBE_WATCH_SILENT_MS / 2);
+	send_as(kube_get(NODE), KUBE_NORMAL, 0, NULL);
+	while (fake_api_requests(world.api) < 4 || !is_live())
+		leap(20);
+	leap(KUBE_WATCH_SILENT_MS / 2);
+	assert_false(is_live());
+	kube_watch_stop(TAKE(seen.watch));
+	loop_run(world.loop);
+	assert_string_equal(versions(finish()), ",12,12,");
+	fake_api_destroy(world.api);
+}
+
+/* A bookmark is enough. */
+static void test_bookmarks_keep_it_live(void **state)
+{
+	const struct fake_api_answer answers[] = {
+		{200, .body = ADDED("11") MODIFIED("12"), .stream = FAKE_API_ENDS},
+		{200, .body = BOOKMARK("13"), .stream = FAKE_API_HOLDS, .after = 3},
+		FINE,
+	};
+
+	begin(state, answers, 3);
+	start("A5 ");
+	run_until(is_live_again);
+	leap(KUBE_WATCH_SILENT_MS);
+	assert_false(is_live());
+	send_as(kube_get(NODE), KUBE_NORMAL, 0, NULL);
+	run_until(is_live);
+	leap(KUBE_WATCH_SILENT_MS / 2); /* the answer's deadline is later */
+	assert_true(is_live());
+	kube_watch_stop(TAKE(seen.watch));
+	loop_run(world.loop);
+	finish();
+	fake_api_destroy(world.api);
+}
+
+static bool was_tried(size_t times)
+{
+	return fake_api_requests(world.api) == times;
+}
+
+static bool was_tried_six_times(void)
+{
+	if (!was_tried(6))
+		leapt_ms += 200;
+	return was_tried(6);
+}
+
+/* Lists come all the while. */
+static bool was_tried_once_more(void)
+{
+	kube_watch_hurry(seen.watch);
+	return was_tried(7);
+}
+
+static bool was_tried_twice_more(void)
+{
+	kube_watch_hurry(seen.watch);
+	return was_tried(8);
+}
+
+static bool was_tried_once(void)
+{
+	return was_tried(1);
+}
+
+/* Without a leap: what was asked is answered meanwhile. */
+static void pass(void)
+{
+	struct loop_timer *later = loop_timer_create(world.loop, stop, NULL);
+
+	loop_timer_start(later, 200);
+	loop_run(world.loop);
+	loop_timer_destroy(later);
+}
+
+/* Once the server is known to be there a long pause is over, but not more often than each few seconds. */
+static void test_hurry(void **state)
+{
+	const struct fake_api_answer answer = {.slam = true};
+	struct mono tried;
+
+	begin(state, &answer, 1);
+	start("A5 ");
+	run_until(was_tried_six_times); /* the pause is 15 s or more now */
+	tried = loop_now(world.loop);
+	pass();
+	kube_watch_hurry(seen.watch);
+	kube_watch_hurry(seen.watch);
+	leap(KUBE_WATCH_HURRY_MS - 1000);
+	assert_true(was_tried(6));
+	leapt_ms += 1000;
+	run_until(was_tried_once_more);
+	assert_true(mono_until(tried, loop_now(world.loop)) < 2 * KUBE_WATCH_HURRY_MS);
+	leap(KUBE_WATCH_HURRY_MS);
+	run_until(was_tried_twice_more); /* at once */
+	assert_true(mono_until(tried, loop_now(world.loop)) < 3 * KUBE_WATCH_HURRY_MS);
+	kube_watch_stop(TAKE(seen.watch));
+	kube_watch_hurry(NULL);
+	loop_run(world.loop);
+	finish();
+	fake_api_destroy(world.api);
+}
+
+/* Who says when to come back, or is open, isn't hurried. */
+static void test_no_hurry(void **state)
+{
+	const struct fake_api_answer answers[] = {
+		{429, .headers = "Retry-After: 50\r\n", .body = "{}"},
+		{200, .body = ADDED("11"), .stream = FAKE_API_HOLDS},
+	};
+
+	begin(state, answers, 2);
+	start("A5 ");
+	run_until(was_tried_once);
+	pass();
+	leap(40000);
+	kube_watch_hurry(seen.watch);
+	leap(KUBE_WATCH_HURRY_MS);
+	assert_true(was_tried(1));
+	leap(6000);
+	run_until(is_live);
+	kube_watch_hurry(seen.watch);
+	leap(KUBE_WATCH_HURRY_MS);
+	assert_true(is_live());
+	assert_true(was_tried(2));
+	kube_watch_stop(TAKE(seen.watch));
+	loop_run(world.loop);
+	finish();
 	fake_api_destroy(world.api);
 }
 
@@ -252,6 +490,12 @@ int main(void)
 		IN_FOLDER(test_it_goes_on_where_it_was),
 		IN_FOLDER(test_it_starts_anew),
 		IN_FOLDER(test_it_starts_anew_after_a_status),
+		IN_FOLDER(test_it_breaks_in_the_beginning),
+		IN_FOLDER(test_a_deaf_watch),
+		IN_FOLDER(test_a_deaf_watch_that_is_cut),
+		IN_FOLDER(test_bookmarks_keep_it_live),
+		IN_FOLDER(test_hurry),
+		IN_FOLDER(test_no_hurry),
 		IN_FOLDER(test_unknown_once),
 		IN_FOLDER(test_refused),
 		IN_FOLDER(test_expired_is_no_trouble),

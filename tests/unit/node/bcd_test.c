@@ -5,6 +5,7 @@
 #include "text/tree.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -118,6 +119,11 @@ static void test_configuration_that_is_wrong(void **state)
 	expect(&it, 2, "Start one there: better-compute up --state '/nonexistent'");
 	run(&it, "sim show --state /nonexistent");
 	expect(&it, 2, "Start one there: better-compute up --state '/nonexistent'");
+	expect_ok(durable_make_folder(folder_path(state, "above/.better-compute"), 0700, &error),
+		  &error);
+	run(&it, "status --state '%s'", folder_path(state, "above"));
+	expect(&it, 2, "It is one level further down: --state '");
+	expect(&it, 2, "above/.better-compute'");
 	expect_ok(durable_replace(folder_path(state, "bad.toml"),
 				  "[kubernetes]\ngpu_api = 'both'\n", 30, 0600, &error),
 		  &error);
@@ -138,9 +144,14 @@ static void test_a_hosted_node_without_its_name(void **state)
 				  &error),
 		  &error);
 	assert_int_equal(unsetenv("NODE_NAME"), 0);
+	assert_int_equal(setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1", 1), 0);
 	run(&it, "--config '%s' node", folder_path(state, "nameless.toml"));
 	expect(&it, 2, "NODE_NAME isn't set");
 	expect(&it, 2, "fieldRef spec.nodeName");
+	assert_int_equal(unsetenv("KUBERNETES_SERVICE_HOST"), 0);
+	run(&it, "--config '%s' node", folder_path(state, "nameless.toml"));
+	expect(&it, 2, "NODE_NAME isn't set");
+	expect(&it, 2, "[kubernetes] node_name =");
 	run(&it, "--config '%s' status", folder_path(state, "nameless.toml"));
 	expect(&it, 3, "bcd.sock");
 }
@@ -283,6 +294,8 @@ static void test_status_is_a_liveness_probe(void **state)
 	assert_int_equal(kill(child, SIGSTOP), 0);
 	run(&it, "status --config '%s' --timeout 1", config);
 	expect(&it, 3, "doesn't answer");
+	run(&it, "status --config '%s' --timeout 1s", config);
+	expect(&it, 3, "doesn't answer");
 	assert_int_equal(kill(child, SIGCONT), 0);
 	/* degraded shows only with --check: first a GPU that is sick, then a condition */
 	check_until(config, 0);
@@ -323,6 +336,54 @@ static int listen_deaf(void **state, const char *name)
 	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
 	assert_int_equal(listen(fd, 4), 0);
 	return fd;
+}
+/* A bcd that is served by this test says `text`; what `bcd status` makes of it. */
+static void show(void **state, const char *text, struct run *ret_run)
+{
+	struct error error;
+	int listener, asked;
+	pid_t child;
+
+	write_config(state);
+	expect_ok(durable_make_folder(folder_path(state, "run/bcd"), 0700, &error), &error);
+	listener = listen_deaf(state, "run/bcd/bcd.sock");
+	child = fork();
+	if (child == 0) {
+		struct pollfd poll_fd = {listener, POLLIN, 0};
+
+		(void)poll(&poll_fd, 1, TEST_PATIENCE_MS);
+		asked = accept(listener, NULL, NULL);
+		_exit(write(asked, text, strlen(text)) != (ssize_t)strlen(text));
+	}
+	run(ret_run, "status --config '%s'", folder_path(state, "config.toml"));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	close(listener);
+	assert_int_equal(unlink(folder_path(state, "run/bcd/bcd.sock")), 0);
+}
+
+/* Who is told to set what is set looks in the wrong place. proves: HOSTED-41 DOC-25 */
+static void test_why_nothing_is_offered(void **state)
+{
+	struct run it;
+
+	show(state,
+	     "{\"bcd\":\"1\",\"servesKubelet\":false,\"resources\":[],\"conditions\":[{\"type\":"
+	     "\"KubernetesNodeUnknown\",\"message\":\"the cluster has no Node 'n1'\"}]}",
+	     &it);
+	expect(&it, 0,
+	       "nothing offered: the cluster has no Node of this name (condition "
+	       "KubernetesNodeUnknown)\n");
+	expect(&it, 0, "the cluster has no Node 'n1'\n");
+	assert_null(strstr(it.text, "config.toml needs"));
+	show(state, "{\"bcd\":\"1\",\"servesKubelet\":false,\"resources\":[],\"conditions\":[]}",
+	     &it);
+	expect(&it, 0,
+	       "nothing offered, and nothing will be: config.toml needs [host] units = "
+	       "false and [kubernetes] node_name\n");
+	show(state, "{\"bcd\":\"1\",\"servesKubelet\":true,\"resources\":[],\"conditions\":[]}",
+	     &it);
+	expect(&it, 0, "nothing offered\n");
 }
 
 /* The time to wait is one, whoever is asked: nothing is left of it for the bcd that waits.
@@ -399,6 +460,7 @@ int main(int argc, char **argv)
 		IN_FOLDER(test_a_hosted_node_without_its_name),
 		IN_FOLDER(test_sim),
 		IN_FOLDER(test_status_is_a_liveness_probe),
+		IN_FOLDER(test_why_nothing_is_offered),
 		IN_FOLDER(test_one_time_for_all_who_are_asked),
 		IN_FOLDER(test_a_node_that_has_not_joined),
 		IN_FOLDER(test_a_lock_that_is_no_file),

@@ -33,7 +33,9 @@ static void write_in(void **state, const char *folder, const char *name)
 static void prepare(void **state)
 {
 	static const struct fake_api_answer ANSWERS[] = {
-		{.status = 200, .body = "{\"metadata\":{\"name\":\"n1\",\"labels\":{}}}"},
+		{.status = 200,
+		 .body = "{\"kind\":\"Node\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"n1\","
+			 "\"labels\":{}}}"},
 	};
 	CLEANUP(inventory) struct inventory inventory = {0};
 	CLEANUP(spec) struct spec spec = {.generation = 1};

@@ -41,6 +41,21 @@ static void test_joins_once(void **state)
 /* proves: JOIN-8 JOIN-9 JOIN-10 JOIN-42 */
 static void test_token_files_that_are_refused(void **state)
 {
+	static const struct {
+		const char *text, *why;
+	} bad[] = {
+		{"\xef\xbb\xbf" TOKEN "\n", "a byte order mark comes before it"},
+		{" " TOKEN, "white space comes before it"},
+		{"\n" TOKEN, "white space comes before it"},
+		{"\"" TOKEN "\"", "it is in quotation marks"},
+		{"'" TOKEN "'", "it is in quotation marks"},
+		{"{\"token\":\"" TOKEN "\"}", "it is JSON"},
+		{"token=" TOKEN, "doesn't begin with bcj1_"},
+		{TOKEN " # ours", "something comes after it"},
+		{TOKEN "\n" TOKEN, "something comes after it"},
+		{TOKEN "A", "missing, or changed"},
+		{"bcj1_jt_01kb00000000000000000000aa_BBBBBBBBBBBB", "missing, or changed"},
+	};
 	struct world *world = *state;
 	char link[600], large[5000];
 	struct error error;
@@ -61,6 +76,16 @@ static void test_token_files_that_are_refused(void **state)
 	expect_join(world, JOIN_TOKEN_FILE, "larger than");
 	expect_ok(durable_replace(world->token, "\n", 1, 0600, &error), &error);
 	expect_join(world, JOIN_TOKEN_FILE, "holds none");
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		const char *text = bad[i].text;
+
+		expect_ok(durable_replace(world->token, text, strlen(text), 0600, &error), &error);
+		world->config.in_pod = false;
+		expect_next(world, JOIN_TOKEN_FILE, bad[i].why, "Write it there alone");
+		expect_next(world, JOIN_TOKEN_FILE, world->token, NULL);
+		world->config.in_pod = true;
+		expect_next(world, JOIN_TOKEN_FILE, bad[i].why, "Apply a Secret");
+	}
 	str_copy(world->token, sizeof world->token, "/dev/null");
 	expect_join(world, JOIN_TOKEN_FILE, "not a file but");
 	str_copy(world->token, sizeof world->token, "/nonexistent/token");
@@ -107,7 +132,9 @@ static void test_each_failure_says_what_to_do(void **state)
 		const char *again = pod ? "this container" : "bcd join --token-file";
 		const char *later = pod ? "This container is started again" : "run this again";
 
-		world->config.host_units = !pod;
+		world->config.host_units =
+			false; /* as both a machine's config.toml and a pod's say */
+		world->config.in_pod = pod;
 		expect_next(world, JOIN_NETWORK, NULL, later); /* nobody is at 127.0.0.1:1 */
 		str_copy(world->token, sizeof world->token, "/nonexistent/token");
 		expect_next(world, JOIN_TOKEN_FILE, "/nonexistent/token", again);
@@ -150,8 +177,8 @@ static void test_answers_that_are_refused(void **state)
 	start_service(world, MODE_OTHER_NONCE);
 	expect_join(world, JOIN_PINS, "join answer");
 	stop_service(world);
-	start_service(world, MODE_BUSY);
-	expect_join(world, JOIN_NETWORK, NULL);
+	start_service(world, MODE_BUSY); /* nothing is wrong with the way there */
+	expect_next(world, JOIN_NETWORK, "later", "The control plane is reached");
 	/* the second address answers */
 	world->config.addresses[1] = world->address;
 	world->config.addresses[0] = "127.0.0.1:1";

@@ -1,5 +1,6 @@
 #include "kubelet.h"
 
+#include "lib/leap.h"
 #include "node/core/given.h"
 #include "proto/deviceplugin.pb-c.h"
 #include "proto/message.h"
@@ -35,26 +36,6 @@ struct until {
 };
 
 /* --- time --- */
-
-static _Atomic int64_t leapt_ms; /* over all that a test did */
-
-/* Also libuv's, and the kernel's own for whatever else is asked. */
-__attribute__((visibility("default"))) int clock_gettime(clockid_t id, struct timespec *time)
-{
-	int64_t leapt = leapt_ms;
-	long done = syscall(SYS_clock_gettime, id, time);
-
-	if (done != 0 || (id != CLOCK_REALTIME && id != CLOCK_MONOTONIC && id != CLOCK_BOOTTIME &&
-			  id != CLOCK_REALTIME_COARSE && id != CLOCK_MONOTONIC_COARSE))
-		return (int)done;
-	time->tv_sec += leapt / 1000;
-	time->tv_nsec += leapt % 1000 * 1000000;
-	if (time->tv_nsec >= 1000000000) {
-		time->tv_nsec -= 1000000000;
-		time->tv_sec++;
-	}
-	return 0;
-}
 
 /* Whatever was leapt. */
 static struct mono own_clock(void)

@@ -10,9 +10,11 @@
 
 #include <stdio.h>
 
-#define NODE(labels) "{\"metadata\":{\"name\":\"n1\",\"labels\":{" labels "}}}"
+#define NODE(labels)                                                                               \
+	"{\"kind\":\"Node\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"n1\",\"labels\":"       \
+	"{" labels "}}}"
 #define STATUS(reason, code)                                                                       \
-	"{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"" reason                         \
+	"{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":\"" reason   \
 	"\",\"message\":\"no\",\"code\":" code "}"
 
 static struct cluster cluster;
@@ -201,6 +203,28 @@ static void test_a_node_that_is_not_there(void **state)
 	fake_api_destroy(cluster.api);
 }
 
+static void expect_refusal(void **state, const struct fake_api_answer *answer, const char *status);
+
+/* What anything between says of a page it doesn't have is no word of the cluster's: GPUs stay offered.
+ * proves: HOSTED-41 HOSTED-42 */
+static void test_a_stranger_that_knows_no_node(void **state)
+{
+	static const struct fake_api_answer ANSWERS[] = {
+		{.status = 404,
+		 .headers = "Content-Type: text/plain\r\n",
+		 .body = "default backend - 404"},
+		{.status = 404,
+		 .body = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\","
+			 "\"reason\":\"NotFound\",\"details\":{\"name\":\"n2\","
+			 "\"kind\":\"nodes\"},\"code\":404}"},
+		{.status = 200, .body = "{\"status\":\"ok\"}"},
+	};
+	static const char *const STATUS[] = {"404", "404", "200"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ANSWERS); i++)
+		expect_refusal(state, &ANSWERS[i], STATUS[i]);
+}
+
 /* Offering doesn't wait for the API server, nor end with it. */
 static void expect_refusal(void **state, const struct fake_api_answer *answer, const char *status)
 {
@@ -297,6 +321,7 @@ int main(void)
 		IN_FOLDER(test_a_stranger_gets_none),
 		IN_FOLDER(test_a_kubelet_that_is_not_served),
 		IN_FOLDER(test_a_node_that_is_not_there),
+		IN_FOLDER(test_a_stranger_that_knows_no_node),
 		IN_FOLDER(test_a_refusal),
 		IN_FOLDER(test_an_identity_that_is_none),
 		IN_FOLDER(test_no_kubeconfig),

@@ -18,16 +18,21 @@
 #include <unistd.h>
 
 #define RUNNING                                                                                    \
-	"{\"metadata\":{\"uid\":\"uid-1\",\"namespace\":\"ns\",\"name\":\"web\"},\"spec\":{},"     \
+	"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"uid\":\"uid-1\",\"namespace\":"   \
+	"\"ns\",\"name\":\"web\"},\"spec\":{},"                                                    \
 	"\"status\":{\"phase\":\"Running\"}}"
 #define POD                                                                                        \
-	"{\"metadata\":{\"uid\":\"uid-1\",\"namespace\":\"ns\",\"name\":\"web\"},\"spec\":{},"     \
+	"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"uid\":\"uid-1\",\"namespace\":"   \
+	"\"ns\",\"name\":\"web\"},\"spec\":{},"                                                    \
 	"\"status\":{\"phase\":\"Succeeded\"}}"
-#define CHECKPOINT  "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
-#define LIST(items) "{\"kind\":\"PodList\",\"metadata\":{},\"items\":[" items "]}"
-#define CLAIM(uid)  "{\"metadata\":{\"uid\":\"" uid "\",\"namespace\":\"ns\",\"name\":\"gpus\"}}"
+#define CHECKPOINT "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
+#define LIST(items)                                                                                \
+	"{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[" items "]}"
+#define CLAIM(uid)                                                                                 \
+	"{\"kind\":\"ResourceClaim\",\"apiVersion\":\"resource.k8s.io/"                            \
+	"v1\",\"metadata\":{\"uid\":\"" uid "\",\"namespace\":\"ns\",\"name\":\"gpus\"}}"
 #define STATUS(reason, code)                                                                       \
-	"{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"" reason                         \
+	"{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":\"" reason   \
 	"\",\"message\":\"no\",\"code\":" code "}"
 
 static struct cluster cluster;
@@ -181,6 +186,38 @@ static void test_pods_that_are_odd(void **state)
 	cluster_wait(&cluster, 2);
 	asked = finish();
 	assert_non_null(strstr(asked, "DELETE /api/v1/namespaces/ns/pods/web "));
+	fake_api_destroy(cluster.api);
+}
+
+static bool is_reported(void *arg);
+static bool condition_says(const char *type, const char *words);
+
+static bool the_unread_is_named(void *arg UNUSED)
+{
+	return condition_says(
+		"KubernetesApiUnavailable",
+		"the API server's list of pods: 'ns/web' can't be read: metadata.uid");
+}
+
+/* Of a list with a pod that can't be read it isn't told who is gone: nothing is released by it, the holder isn't unknown
+ * for it, the pod is named, and the next list has its pause. proves: REL-2 REL-14 REL-21 */
+static void test_a_pod_that_cannot_be_read(void **state)
+{
+	static const struct fake_api_answer ANSWERS[] = {
+		{.status = 200,
+		 .body = LIST("{\"metadata\":{\"namespace\":\"ns\",\"name\":\"web\"}},"
+			      "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"\\u001b[2J\"}}")}};
+
+	begin(state, ANSWERS, 1, REAP_HOLD_MS + 5000);
+	cluster.kubelet.held[0] = NULL; /* the checkpoint alone names it */
+	kubelet_pass_until(cluster.loop, the_unread_is_named, NULL, 3000, "it is told");
+	kubelet_pass(cluster.loop, 4 * REAP_RETRY_MS);
+	assert_true(the_unread_is_named(NULL));
+	assert_true(condition_says("KubernetesReleasePending", "pod uid-1 (main)"));
+	assert_false(condition_says("KubernetesReleasePending", "unknown to the API server"));
+	assert_false(is_reported(NULL));
+	assert_in_range(fake_api_requests(cluster.api), 3, 6);
+	assert_null(strstr(finish(), "DELETE"));
 	fake_api_destroy(cluster.api);
 }
 
@@ -396,6 +433,61 @@ static void test_a_pod_that_only_the_checkpoint_names(void **state)
 	fake_api_destroy(cluster.api);
 }
 
+/* What answers in the API server's place says nothing of a pod: least of all that it is gone.
+ * proves: HOSTED-42 REL-2 REL-14 REL-46 */
+static void test_a_stranger_lists_nobody(void **state)
+{
+	static const struct fake_api_answer ANSWERS[] = {
+		{.status = 200, .body = "{\"status\":\"ok\"}"},
+		{.status = 200, .body = STATUS("InternalError", "500")},
+		{.status = 200,
+		 .body = "{\"kind\":\"ServiceList\",\"apiVersion\":\"v1\",\"metadata\":{},"
+			 "\"items\":[]}"},
+		{.status = 200,
+		 .body = "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{}}"},
+		{.status = 404, .body = "default backend - 404"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ANSWERS); i++) {
+		begin(state, &ANSWERS[i], 1, 0);
+		cluster.kubelet.held[0] = NULL;
+		kubelet_pass_until(cluster.loop, pending_says_so, NULL, 3000,
+				   "it is said who is in the way");
+		kubelet_pass(cluster.loop, RELEASE_KUBELET_SETTLE_MS + 2 * REAP_RETRY_MS);
+		assert_false(is_reported(NULL));
+		assert_true(condition_says("KubernetesApiUnavailable", "list"));
+		finish();
+		fake_api_destroy(cluster.api);
+	}
+}
+
+/* No page of anybody's means that the pod is gone: it is asked to go again, and what it has isn't free.
+ * proves: REL-51 */
+static void test_a_stranger_deletes_nobody(void **state)
+{
+	static const struct fake_api_answer ANSWERS[] = {
+		{.status = 404, .body = "default backend - 404"},
+		{.status = 409, .body = "{}"},
+		{.status = 200, .body = "{\"status\":\"ok\"}"},
+	};
+	static const struct fake_api_answer LISTS[] = {{.status = 200, .body = LIST(POD)}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ANSWERS); i++) {
+		prepare(state, LISTS, ARRAY_SIZE(LISTS), REAP_HOLD_MS);
+		fake_api_delete_with(cluster.api, ANSWERS[i]);
+		cluster_begin(&cluster, NULL);
+		cluster_wait(&cluster, 2);
+		kubelet_pass(cluster.loop, 500);
+		assert_true(condition_says("KubernetesApiUnavailable", "delete pod 'ns/web'"));
+		kubelet_pass(cluster.loop, 2 * REAP_RETRY_MS);
+		assert_false(is_reported(NULL));
+		const char *asked = finish(), *first = strstr(asked, "DELETE ");
+		assert_non_null(first);
+		assert_non_null(strstr(first + 1, "DELETE "));
+		fake_api_destroy(cluster.api);
+	}
+}
+
 /* The entry of a pod that is long over keeps nothing, where the API server answers. */
 static void test_an_old_entry_of_the_checkpoint(void **state)
 {
@@ -501,7 +593,22 @@ static const char *condition_of(const char *type)
 static bool nobody_can_be_asked(void *arg UNUSED)
 {
 	return strstr(condition_of("KubernetesReleasePending"),
-		      "can't be asked to go (KubernetesApiUnavailable)");
+		      "(main): bcd can't end it, there is no kubeconfig at '") &&
+	       strstr(condition_of("KubernetesReleasePending"), "': delete the pod, or give bcd");
+}
+
+static bool a_person_ends_it(void *arg)
+{
+	const char *said = condition_of("KubernetesReleasePending");
+
+	assert_null(strstr(said, "to be asked to go"));
+	return strstr(said, arg);
+}
+
+static bool api_says_what_to_do(void *arg UNUSED)
+{
+	return strstr(condition_of("KubernetesApiUnavailable"),
+		      ". Name the file that the kubelet uses");
 }
 
 static bool what_comes_is_told(void *arg UNUSED)
@@ -531,10 +638,31 @@ static void test_without_a_kubeconfig(void **state)
 	begin(state, ANSWERS, ARRAY_SIZE(ANSWERS), REAP_HOLD_MS + 5000);
 	assert_int_equal(remove(folder_path(state, "etc/kubernetes/kubelet.conf")), 0);
 	kubelet_pass_until(cluster.loop, nobody_can_be_asked, NULL, 3000, "it is told");
+	kubelet_pass_until(cluster.loop, api_says_what_to_do, NULL, 3000, "the condition, too");
 	kubelet_pass(cluster.loop, REAP_RETRY_MS);
 	assert_int_equal(fake_api_requests(cluster.api), 0);
 	finish();
 	fake_api_destroy(cluster.api);
+}
+
+/* It isn't due yet, and nobody is promised what can't be. proves: RES-21 */
+static void test_who_can_end_nobody_says_so_at_once(void **state)
+{
+	static char empty[] = "bcd can't end it, kubernetes.kubeconfig is empty: delete the pod",
+		    nameless[] = "bcd can't end it, kubernetes.node_name isn't set: delete the pod";
+
+	for (int nobody = 0; nobody < 2; nobody++) {
+		prepare(state, NULL, 0, 1000);
+		if (nobody)
+			cluster.config.node_name = "";
+		else
+			cluster.config.kubeconfig = "";
+		cluster_begin(&cluster, NULL);
+		kubelet_pass_until(cluster.loop, a_person_ends_it, nobody ? nameless : empty, 5000,
+				   "it is told");
+		finish();
+		fake_api_destroy(cluster.api);
+	}
 }
 
 static int make_certificates(void **state UNUSED)
@@ -575,6 +703,7 @@ int main(void)
 		IN_FOLDER(test_an_overdue_holder_is_deleted),
 		IN_FOLDER(test_where_nothing_is_offered),
 		IN_FOLDER(test_pods_that_are_odd),
+		IN_FOLDER(test_a_pod_that_cannot_be_read),
 		IN_FOLDER(test_a_newcomer_is_spared),
 		IN_FOLDER(test_nobody_is_asked_for_before_its_time),
 		IN_FOLDER(test_nobody_is_ended_while_the_spec_is_unread),
@@ -582,10 +711,13 @@ int main(void)
 		IN_FOLDER(test_a_pod_that_holds_by_a_claim),
 		IN_FOLDER(test_a_claim_that_was_made_anew),
 		IN_FOLDER(test_a_pod_that_only_the_checkpoint_names),
+		IN_FOLDER(test_a_stranger_lists_nobody),
+		IN_FOLDER(test_a_stranger_deletes_nobody),
 		IN_FOLDER(test_an_old_entry_of_the_checkpoint),
 		IN_FOLDER(test_the_marker_waits_for_it_too),
 		IN_FOLDER(test_when_a_holder_goes_is_told),
 		IN_FOLDER(test_without_a_kubeconfig),
+		IN_FOLDER(test_who_can_end_nobody_says_so_at_once),
 		IN_FOLDER(test_a_stuck_release_names_a_silent_kubelet),
 	};
 

@@ -20,17 +20,18 @@
 #include <unistd.h>
 
 #define UID      "0b6ed7a0-52a5-4c3b-9e5c-3a8a6b2f0c11"
-#define GRACE_MS 20000 /* the pod's */
+#define STATIC   "5d3a1f6ce07b4c1c8e2a9d4b7f60e113" /* a static pod's, as a kubelet makes it */
+#define GRACE_MS 20000                              /* the pod's */
 
 #define SPEC "\"spec\":{\"nodeName\":\"n1\",\"terminationGracePeriodSeconds\":20}"
 #define POD(status)                                                                                \
-	"{\"metadata\":{\"resourceVersion\":\"7\",\"uid\":\"" UID                                  \
-	"\",\"namespace\":\"ns\",\"name\":\"web\"}," SPEC ",\"status\":" status "}"
+	"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"7\",\"uid\":" \
+	"\"" UID "\",\"namespace\":\"ns\",\"name\":\"web\"}," SPEC ",\"status\":" status "}"
 #define RUNS "{\"phase\":\"Running\"}"
 #define MIRROR                                                                                     \
 	"{\"metadata\":{\"uid\":\"m-1\",\"namespace\":\"ns\",\"name\":\"web-n1\",\"annotations\":" \
 	"{"                                                                                        \
-	"\"kubernetes.io/config.mirror\":\"" UID                                                   \
+	"\"kubernetes.io/config.mirror\":\"" STATIC                                                \
 	"\"},\"ownerReferences\":[{\"apiVersion\":\"v1\","                                         \
 	"\"kind\":\"Node\",\"name\":\"n1\",\"uid\":\"n-1\",\"controller\":true}]}," SPEC           \
 	",\"status\":" RUNS "}"
@@ -38,7 +39,8 @@
 #define OTHER                                                                                      \
 	"{\"metadata\":{\"uid\":\"o-1\",\"namespace\":\"default\",\"name\":\"p\"}," SPEC           \
 	",\"status\":" RUNS "}"
-#define LIST(items) "{\"kind\":\"PodList\",\"metadata\":{},\"items\":[" items "]}"
+#define LIST(items)                                                                                \
+	"{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[" items "]}"
 
 static struct cluster cluster;
 
@@ -142,6 +144,17 @@ static void counted_from_its_end(void)
 	CHECK(took < GRACE_MS + UNLISTED_MARGIN_MS + 7000);
 }
 
+/* It waits as long as any, also over a restart, and is told to be stuck as any. */
+static void stuck_since_a_reboot(void)
+{
+	kubelet_pass(cluster.loop, RELEASE_STUCK_MS / 2);
+	CHECK(!is_told("\"stuck\": true"));
+	node_destroy(TAKE(cluster.node));
+	start_node();
+	kubelet_pass(cluster.loop, RELEASE_STUCK_MS / 2 + 5000);
+	CHECK(is_told("\"stuck\": true"));
+}
+
 /* Its mirror is there for as long as the API server says so, and then it is over. */
 static void static_and_removed(void)
 {
@@ -187,6 +200,17 @@ static void heard_as_it_ended(void)
 	forget();
 	kubelet_pass(cluster.loop, 2 * NODE_HOLDERS_MS);
 	CHECK(!is_list_sent(4 * NODE_REFRESH_MS));
+}
+
+/* The watch fails nine times, which takes 75 s or more of its own pauses; lists come all the while. */
+static void watched_once_lists_come(void)
+{
+	struct mono from = clock_mono();
+
+	while (!podwatch_is_live(cluster.node->podwatch) && mono_until(from, clock_mono()) < 120000)
+		kubelet_pass(cluster.loop, 100);
+	CHECK(podwatch_is_live(cluster.node->podwatch));
+	CHECK(mono_until(from, clock_mono()) < 65000);
 }
 
 static bool has_record(const char *words)
@@ -336,7 +360,7 @@ static int tell_alone(void *arg)
 
 /* --- the test's --- */
 
-static void write_pending(void)
+static void write_pending(bool of_this_boot)
 {
 	CLEANUP(inventory) struct inventory inventory = {0};
 	CLEANUP(releases) struct releases releases = {0};
@@ -345,7 +369,11 @@ static void write_pending(void)
 
 	fixture_inventory(&inventory);
 	str_copy(entry->allocation, sizeof entry->allocation, ALC_A);
-	clock_boot_id(entry->boot_id);
+	if (of_this_boot)
+		clock_boot_id(entry->boot_id);
+	else
+		str_copy(entry->boot_id, sizeof entry->boot_id,
+			 "00000000-0000-4000-8000-000000000001");
 	entry->since = clock_wall().ms / 1000;
 	entry->since_boot_ms = clock_mono().ms;
 	vec_push(&entry->devices)->atom = fixture_gpu(&inventory, 0);
@@ -353,8 +381,18 @@ static void write_pending(void)
 	cluster_write(&cluster, "var/lib/bcd/releasing.json", buf_text(&text));
 }
 
+/* What is odd. */
+enum habit {
+	USUAL,
+	WANTED,   /* nothing is pending yet */
+	UNHEARD,  /* the kubelet lists nobody */
+	NAMELESS, /* and somebody with a device whom its checkpoint doesn't have */
+	OF_FILE,  /* who has the GPU is static */
+	REBOOTED, /* what is pending was recorded by an earlier boot */
+};
+
 /* ALC_A is pending, or wanted, and the checkpoint alone names who has its GPU. */
-static void prepare(void **state, const struct fake_api_options *api, bool wanted)
+static void prepare(void **state, const struct fake_api_options *api, enum habit habit)
 {
 	CLEANUP(inventory) struct inventory inventory = {0};
 	struct cluster_options options = {.api = *api};
@@ -364,23 +402,15 @@ static void prepare(void **state, const struct fake_api_options *api, bool wante
 	options.api.aside = "/api/v1/nodes/";
 	options.api.aside_answer = (struct fake_api_answer){.status = 200, .body = "{}"};
 	cluster_prepare(&cluster, state, &options);
-	write_spec(1, wanted);
-	if (!wanted)
-		write_pending();
+	write_spec(1, habit == WANTED);
+	if (habit != WANTED)
+		write_pending(habit != REBOOTED);
 	expect_ok(durable_make_folder(folder_path(state, "proc/self"), 0700, &error), &error);
 	cluster_write(&cluster, "proc/self/cgroup", "0::/bcd\n");
 	fixture_inventory(&inventory);
 	fixture_id(held, fixture_gpu(&inventory, 0), ALC_A);
-	kubelet_write_checkpoint(&cluster.kubelet, UID, held);
+	kubelet_write_checkpoint(&cluster.kubelet, habit == OF_FILE ? STATIC : UID, held);
 }
-
-/* What is odd. */
-enum habit {
-	USUAL,
-	WANTED,   /* nothing is pending yet */
-	UNHEARD,  /* the kubelet lists nobody */
-	NAMELESS, /* and somebody with a device whom its checkpoint doesn't have */
-};
 
 static void tell_of(void **state, const struct fake_api_options *api, enum habit habit,
 		    story_fn *story)
@@ -389,7 +419,7 @@ static void tell_of(void **state, const struct fake_api_options *api, enum habit
 	char held[HOLDS_ID_SIZE];
 	pid_t child;
 
-	prepare(state, api, habit == WANTED);
+	prepare(state, api, habit);
 	fixture_inventory(&inventory);
 	fixture_id(held, fixture_gpu(&inventory, 1), ALC_B);
 	cluster.kubelet.padding = habit != UNHEARD; /* it lists default/p */
@@ -428,13 +458,32 @@ static void test_counted_from_its_end(void **state)
 	tell(state, ANSWERS, ARRAY_SIZE(ANSWERS), USUAL, counted_from_its_end);
 }
 
+/* Whoever was given it since the machine was booted may have it. proves: REL-2 REL-14 HOSTED-24 */
+static void test_given_after_a_reboot(void **state)
+{
+	static const struct fake_api_answer ANSWERS[] = {
+		{.status = 200, .body = LIST(OTHER "," POD(RUNS))},
+		{.status = 200, .body = LIST(OTHER)}};
+
+	tell(state, ANSWERS, ARRAY_SIZE(ANSWERS), REBOOTED, counted_from_its_end);
+}
+
+/* proves: REL-19 REL-49 */
+static void test_stuck_since_a_reboot(void **state)
+{
+	static const struct fake_api_answer ANSWERS[] = {
+		{.status = 200, .body = LIST(OTHER "," POD(RUNS))}};
+
+	tell(state, ANSWERS, ARRAY_SIZE(ANSWERS), REBOOTED, stuck_since_a_reboot);
+}
+
 /* proves: REL-2 REL-14 HOSTED-24 */
 static void test_static_and_removed(void **state)
 {
 	static const struct fake_api_answer ANSWERS[] = {
 		{.status = 200, .body = LIST(OTHER "," MIRROR)}};
 
-	tell(state, ANSWERS, ARRAY_SIZE(ANSWERS), USUAL, static_and_removed);
+	tell(state, ANSWERS, ARRAY_SIZE(ANSWERS), OF_FILE, static_and_removed);
 }
 
 #define FAILED(state)                                                                              \
@@ -493,6 +542,23 @@ static void test_deleted_while_it_runs(void **state)
 	tell_with_events(state, EVENT("DELETED", POD(RUNS)), counted_from_its_end);
 }
 
+static void test_watched_once_lists_come(void **state)
+{
+	static const struct fake_api_answer ANSWERS[] = {
+		{.status = 200, .body = LIST(OTHER "," POD(RUNS))}};
+	struct fake_api_answer watches[10];
+
+	for (size_t i = 0; i < ARRAY_SIZE(watches); i++)
+		watches[i] = (struct fake_api_answer){.slam = true};
+	watches[9] = (struct fake_api_answer){.status = 200, .body = "", .stream = FAKE_API_HOLDS};
+	tell_of(state,
+		&(struct fake_api_options){.answers = ANSWERS,
+					   .count = 1,
+					   .watches = watches,
+					   .watches_count = ARRAY_SIZE(watches)},
+		USUAL, watched_once_lists_come);
+}
+
 /* proves: REL-2 HOSTED-24 */
 static void test_heard_before_it_was_known(void **state)
 {
@@ -548,7 +614,11 @@ static void test_asked_to_go(void **state)
 	static const struct fake_api_answer ANSWERS[] = {
 		{.status = 200, .body = LIST(OTHER "," POD(RUNS))}};
 
-	tell(state, ANSWERS, ARRAY_SIZE(ANSWERS), USUAL, asked_to_go);
+	tell_of(state,
+		&(struct fake_api_options){.answers = ANSWERS,
+					   .count = ARRAY_SIZE(ANSWERS),
+					   .deletion = {.status = 200, .body = POD(RUNS)}},
+		USUAL, asked_to_go);
 }
 
 /* proves: REL-2 REL-14 HOSTED-24 */
@@ -586,13 +656,23 @@ static int free_certificates(void **state UNUSED)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		IN_FOLDER(test_deleted_by_force),      IN_FOLDER(test_counted_from_its_end),
-		IN_FOLDER(test_static_and_removed),    IN_FOLDER(test_ended_as_it_should),
-		IN_FOLDER(test_over_before_a_restart), IN_FOLDER(test_called_failed),
-		IN_FOLDER(test_asked_to_go),           IN_FOLDER(test_nobody_has_heard),
-		IN_FOLDER(test_heard_as_it_ended),     IN_FOLDER(test_heard_as_it_was_deleted),
-		IN_FOLDER(test_deleted_while_it_runs), IN_FOLDER(test_heard_before_it_was_known),
-		IN_FOLDER(test_somebody_is_nameless),  IN_FOLDER(test_lost_with_the_record),
+		IN_FOLDER(test_deleted_by_force),
+		IN_FOLDER(test_counted_from_its_end),
+		IN_FOLDER(test_given_after_a_reboot),
+		IN_FOLDER(test_stuck_since_a_reboot),
+		IN_FOLDER(test_static_and_removed),
+		IN_FOLDER(test_ended_as_it_should),
+		IN_FOLDER(test_over_before_a_restart),
+		IN_FOLDER(test_called_failed),
+		IN_FOLDER(test_asked_to_go),
+		IN_FOLDER(test_nobody_has_heard),
+		IN_FOLDER(test_heard_as_it_ended),
+		IN_FOLDER(test_heard_as_it_was_deleted),
+		IN_FOLDER(test_deleted_while_it_runs),
+		IN_FOLDER(test_heard_before_it_was_known),
+		IN_FOLDER(test_somebody_is_nameless),
+		IN_FOLDER(test_lost_with_the_record),
+		IN_FOLDER(test_watched_once_lists_come),
 	};
 
 	return cmocka_run_group_tests(tests, make_certificates, free_certificates);

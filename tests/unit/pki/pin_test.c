@@ -64,6 +64,8 @@ static void test_bad_lists(void **state)
 		assert_string_equal(error.field, "join.signing_pins");
 	}
 	assert_int_equal(pins.count, 7); /* untouched */
+	expect_error(pin_list_parse("", "join.signing_pins", &pins, &error), &error,
+		     ERROR_INVALID_CONFIG, "join.signing_pins: is missing");
 }
 
 /* proves: JOIN-19 */

@@ -27,6 +27,7 @@ struct fake {
 	enum control_trust trust;
 	char machine_key[64];
 	enum error_code join_code;
+	bool join_known; /* the token is one of ours */
 	const char *join_message;
 	const char *secret; /* NULL: refused */
 	/* What was asked. */

@@ -216,6 +216,52 @@ static void test_make_folder_with_parents(void **state)
 		     ERROR_INVALID_STATE, "is no folder");
 }
 
+static void test_a_new_folder_is_nobody_elses(void **state)
+{
+	const char *path = folder_path(state, "a"), *file = folder_path(state, "f");
+	struct error error;
+	struct stat now;
+
+	expect_ok(durable_make_new_folder(path, 0755, &error), &error);
+	assert_int_equal(stat(path, &now), 0);
+	assert_int_equal(now.st_mode & 0777, 0755);
+	expect_error(durable_make_new_folder(path, 0755, &error), &error, ERROR_CONFLICT,
+		     "exists already");
+	expect_ok(durable_create(file, "x", 1, 0600, &error), &error);
+	expect_error(durable_make_new_folder(file, 0755, &error), &error, ERROR_CONFLICT,
+		     "exists already");
+	expect_error(durable_make_new_folder(folder_path(state, "none/a"), 0755, &error), &error,
+		     ERROR_NOT_FOUND, "none/a");
+}
+
+/* In its own place: what is killed then leaves it there and nowhere else. */
+static void test_a_text_is_written_over(void **state)
+{
+	const char *path = folder_path(state, "f"), *link = folder_path(state, "l");
+	struct error error;
+	struct stat before, now;
+
+	expect_ok(durable_create(path, "a longer one\n", 13, 0600, &error), &error);
+	assert_int_equal(stat(path, &before), 0);
+	expect_ok(durable_overwrite_text(path, "short\n", 6, &error), &error);
+	expect_content(path, "short\n");
+	expect_ok(durable_overwrite_text(path, "longer than that\n", 17, &error), &error);
+	expect_content(path, "longer than that\n");
+	assert_int_equal(stat(path, &now), 0);
+	assert_int_equal(now.st_ino, before.st_ino);
+	assert_int_equal(now.st_mode & 0777, 0600);
+	assert_int_equal(count_entries(state), 1);
+	assert_int_equal(symlink(path, link), 0);
+	assert_false(durable_overwrite_text(link, "x", 1, &error));
+	assert_int_equal(chmod(path, 0640), 0);
+	expect_error(durable_overwrite_text(path, "x", 1, &error), &error, ERROR_FORBIDDEN,
+		     "ours alone");
+	expect_content(path, "longer than that\n");
+	assert_int_equal(unlink(path), 0);
+	expect_error(durable_overwrite_text(path, "x", 1, &error), &error, ERROR_NOT_FOUND, "f");
+	assert_true(durable_absent(path));
+}
+
 static void test_list_is_sorted_and_bounded(void **state)
 {
 	struct durable_names names = {0};
@@ -240,6 +286,7 @@ static void test_list_is_sorted_and_bounded(void **state)
 
 static void test_where_a_file_could_be_written(void **state)
 {
+	char name[300] = "";
 	const char *path = folder_path(state, "file");
 	struct error error;
 
@@ -251,6 +298,9 @@ static void test_where_a_file_could_be_written(void **state)
 		     ERROR_NOT_FOUND, "none/file");
 	expect_error(durable_check_writable(*state, &error), &error, ERROR_INVALID_STATE,
 		     "it is a folder");
+	memset(name, 'x', sizeof name - 1);
+	assert_false(durable_check_writable(folder_path(state, name), &error));
+	assert_non_null(strstr(error.what, "File name too long"));
 }
 
 /* Temporary files of before go; one that is being written, and everybody else's, stay. */
@@ -433,6 +483,8 @@ int main(void)
 		IN_FOLDER(test_what_is_set_aside_is_kept),
 		IN_FOLDER(test_nothing_kept_is_written_over),
 		IN_FOLDER(test_make_folder_with_parents),
+		IN_FOLDER(test_a_new_folder_is_nobody_elses),
+		IN_FOLDER(test_a_text_is_written_over),
 		IN_FOLDER(test_list_is_sorted_and_bounded),
 		IN_FOLDER(test_where_a_file_could_be_written),
 		IN_FOLDER(test_what_a_kill_left_is_tidied),

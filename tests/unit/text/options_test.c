@@ -6,6 +6,7 @@ static const char *const COLOURS[] = {"red", "green", NULL};
 static const struct option FIRST[] = {
 	{"gpus", 'g', OPTION_NUMBER, "N", "how many", 1, 8, NULL},
 	{"for", 0, OPTION_DURATION, "D", "how long", 60000, 3600000, NULL},
+	{"timeout", 0, OPTION_PATIENCE, "D", "no longer", 1000, 3600000, NULL},
 	{"mig", 0, OPTION_LIST, "PROFILE=N", "parts", 0, 0, NULL},
 	{0},
 };
@@ -16,7 +17,14 @@ static const struct option SECOND[] = {
 	{0},
 };
 
-static const struct option *const TABLES[] = {FIRST, SECOND};
+static const struct option AMOUNTS[] = {
+	{"cpus", 0, OPTION_NUMBER, "C", "of the host", 1, 8, NULL},
+	{"memory", 0, OPTION_NUMBER, "GIB", "of the host", 1, 2048, NULL},
+	{"age", 0, OPTION_NUMBER, "SECONDS", "of it", 1, 60, NULL},
+	{0},
+};
+
+static const struct option *const TABLES[] = {FIRST, SECOND, AMOUNTS};
 
 #define PARSE(options, error, ...)                                                                 \
 	options_parse(TABLES, 2, (int)ARRAY_SIZE(((char *[]){__VA_ARGS__})),                       \
@@ -41,6 +49,39 @@ static void test_all_forms(void **state)
 	assert_int_equal(options.operand_count, 4);
 	assert_string_equal(options.operands[2], "-");
 	assert_string_equal(options.operands[3], "--gpus");
+}
+
+/* A number alone is seconds, and nothing else is. */
+static void test_how_long_to_wait(void **state UNUSED)
+{
+	static const struct {
+		char *text;
+		int64_t ms; /* 0: refused */
+	} CASES[] = {{"10", 10000},
+		     {"10s", 10000},
+		     {"1m30s", 90000},
+		     {"3600", 3600000},
+		     {"0", 0},
+		     {"3601", 0},
+		     {"1h1s", 0},
+		     {"10 ", 0},
+		     {"-1", 0},
+		     {"soon", 0},
+		     {"1.5", 0},
+		     {"5000ms", 0},
+		     {"99999999999999999999999999999999999999999999999999999999", 0}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+		CLEANUP(options) struct options options = {0};
+		struct error error = {0};
+		bool ok = PARSE(&options, &error, "--timeout", CASES[i].text);
+
+		assert_int_equal(ok, CASES[i].ms > 0);
+		if (ok)
+			assert_int_equal(options_number(&options, "timeout", 0), CASES[i].ms);
+		else
+			assert_non_null(strstr(error.what, "--timeout"));
+	}
 }
 
 static void test_absent_values(void **state)
@@ -101,7 +142,13 @@ static void test_what_to_write_is_said(void **state)
 	} cases[] = {
 		{{"--for", "8"}, "Add the unit: --for 8h for hours; m is minutes, d days."},
 		{{"--for", "soon"}, ""},
-		{{"--gpus", "10Gi"}, "Write digits alone: --gpus 10"},
+		/* never the digits alone: with a unit they were another amount */
+		{{"--gpus", "10Gi"}, "It takes digits alone, without a unit."},
+		{{"--cpus", "500m"}, "It takes whole CPUs, such as --cpus 4"},
+		{{"--cpus", "0.5"}, "It takes whole CPUs, such as --cpus 4"},
+		{{"--memory", "512Mi"}, "It takes GiB, such as --memory 64"},
+		{{"--memory", "64Gi"}, "It takes GiB, such as --memory 64"},
+		{{"--age", "1m"}, "It takes seconds, such as --age 30"},
 		{{"--gpus", "many"}, ""},
 	};
 
@@ -109,7 +156,7 @@ static void test_what_to_write_is_said(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct options options = {0};
 		struct error error = {0};
-		if (options_parse(TABLES, 2, 2, cases[i].words, &options, &error))
+		if (options_parse(TABLES, 3, 2, cases[i].words, &options, &error))
 			fail_msg("'%s' was taken", cases[i].words[1]);
 		assert_string_equal(error.hint, cases[i].hint);
 	}
@@ -172,6 +219,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_forms),
+		cmocka_unit_test(test_how_long_to_wait),
 		cmocka_unit_test(test_absent_values),
 		cmocka_unit_test(test_what_is_wrong_is_named),
 		cmocka_unit_test(test_what_to_write_is_said),

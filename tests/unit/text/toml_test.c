@@ -49,6 +49,13 @@ static void test_mistakes_are_named_by_line(void **state UNUSED)
 	expect_refused("a = '\xff'\n", "a.toml:1: ");
 	expect_refused("a = 99999999999999999999\n", "a.toml:1: ");
 	expect_refused("a = 2026-13-40\n", "a.toml:1: ");
+	/* YAML's words, and texts without quotes, whatever toml++ takes their first letter for. */
+	expect_refused("\nunits = no\n",
+		       "a.toml:2: 'no' is no value: yes and no are true and false, and texts");
+	expect_refused("units = yes # all", "a.toml:1: 'yes' is no value");
+	expect_refused("a = 1\nb = True", "a.toml:2: 'True' is no value");
+	expect_refused("source = auto\n", "a.toml:1: 'auto' is no value");
+	expect_refused("a = true b\n", "a.toml:1: ");
 }
 
 static void test_bounds(void **state UNUSED)

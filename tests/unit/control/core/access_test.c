@@ -64,7 +64,7 @@ static void test_every_role_and_every_action(void **state)
 	(void)state;
 	assert_int_equal(ARRAY_SIZE(rows), ACCESS_PKI_READ + 1);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		char name[64];
+		char name[64], hint[64];
 
 		snprintf(name, sizeof name, "compute:%s", rows[i].name);
 		assert_string_equal(access_action_name(rows[i].action), name);
@@ -76,6 +76,13 @@ static void test_every_role_and_every_action(void **state)
 			else
 				expect_error(access_check(&principal, rows[i].action, &error),
 					     &error, ERROR_FORBIDDEN, name);
+			if (role >= (int)rows[i].least)
+				continue;
+			/* There is nothing above an operator. */
+			snprintf(hint, sizeof hint, "It takes a key with the role %s%s.",
+				 control_role_name(rows[i].least),
+				 rows[i].least == CONTROL_ROLE_OPERATOR ? "" : " or more");
+			assert_string_equal(error.hint, hint);
 		}
 	}
 }

@@ -243,9 +243,16 @@ static void test_errors_tell_no_secret(void **state UNUSED)
 
 static void test_proxies(void **state UNUSED)
 {
-	static const char *const TABLE[][2] = {{"http://p:3128", "http://p:3128"},
-					       {"https://u:w@p", "https://u:w@p"},
-					       {"socks5://p:1080", "socks5h://p:1080"}};
+	static const char *const TABLE[][2] = {
+		{"http://p:3128", "http://p:3128"},
+		{"https://u:w@p", "https://u:w@p"},
+		{"http://p:3128/", "http://p:3128/"},
+		{"http://u:@p.example.com", "http://u:@p.example.com"},
+		{"http://u:a%23%40%2Fb!$~@p:1", "http://u:a%23%40%2Fb!$~@p:1"},
+		{"http://10.0.0.1:65535", "http://10.0.0.1:65535"},
+		{"http://[fd00::1]:3128", "http://[fd00::1]:3128"},
+		{"http://u@[::1]", "http://u@[::1]"},
+		{"socks5://p:1080", "socks5h://p:1080"}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(TABLE); i++) {
 		CLEANUP(kube_access) struct kube_access access = {0};
@@ -256,6 +263,53 @@ static void test_proxies(void **state UNUSED)
 			 TABLE[i][0]);
 		expect_ok(resolve(cluster, "token: t", &access, &error), &error);
 		assert_string_equal(access.proxy, TABLE[i][1]);
+	}
+}
+
+/* libcurl would quote it, with the password in it. */
+static void test_proxies_that_cannot_be_read(void **state UNUSED)
+{
+	static const char *const TABLE[] = {
+		"http://bob:s3cr3t#WORD9@proxy.example.com:3128",
+		"http://bob:s3cr3t?x@proxy:3128",
+		"http://bob:s3cr3t/x@proxy:3128",
+		"http://bob:s3cr3t@x@proxy:3128",
+		"http://bob:s3cr3t x@proxy:3128",
+		"http://bob:s3cr3t%zz@proxy:3128",
+		"http://bob:s3cr3t%2@proxy:3128",
+		"http://bob:s3cr3t%0a@proxy:3128",
+		"http://bob:s3cr3t\\x@proxy:3128",
+		"http://bob:s3cr3t@proxy:999999",
+		"http://bob:s3cr3t@proxy:65536",
+		"http://bob:s3cr3t@proxy:0",
+		"http://bob:s3cr3t@proxy:",
+		"http://bob:s3cr3t@proxy:80x",
+		"http://bob:s3cr3t@",
+		"http://bob:s3cr3t@:80",
+		"http://bob:s3cr3t@[::1",
+		"http://bob:s3cr3t@[]:80",
+		"http://bob:s3cr3t@[::1]80",
+		"http://bob:s3cr3t@proxy/path",
+		"http://bob:s3cr3t",
+		"https://bob:s3cr3t@a b",
+		"socks5://bob:s3cr3t@proxy:1080?",
+		"http://",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(TABLE); i++) {
+		struct kube_access access = {0};
+		struct error error;
+		char cluster[128];
+
+		snprintf(cluster, sizeof cluster, "server: 'https://a', proxy-url: '%s'", TABLE[i]);
+		if (resolve(cluster, "token: t", &access, &error))
+			fail_msg("taken: %s", TABLE[i]);
+		assert_int_equal(error.code, ERROR_INVALID_CONFIG);
+		assert_non_null(strstr(error.what, "the proxy-url of cluster 'c' can't be read"));
+		assert_non_null(strstr(error.hint, "'#' is %23"));
+		assert_null(strstr(error.what, "s3cr3t"));
+		assert_null(strstr(error.hint, "s3cr3t"));
+		assert_null(strstr(error.what, "bob"));
 	}
 }
 
@@ -270,6 +324,7 @@ int main(void)
 		cmocka_unit_test(test_a_refused_file_adds_nothing),
 		cmocka_unit_test(test_errors_tell_no_secret),
 		cmocka_unit_test(test_proxies),
+		cmocka_unit_test(test_proxies_that_cannot_be_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

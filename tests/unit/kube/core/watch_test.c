@@ -47,6 +47,47 @@ static void test_events(void **state UNUSED)
 	assert_string_equal(reader.version, "a/opaque");
 }
 
+/* Those that an answer without a version begins with come in no order of time: no version of theirs is a place in it. */
+static void test_the_first_ones_are_no_place(void **state UNUSED)
+{
+	static const char *const NEXT[] = {"MODIFIED", "DELETED", "BOOKMARK"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(NEXT); i++) {
+		CLEANUP(kube_watch_reader)
+		struct kube_watch_reader reader = {.resource = &KUBE_POD};
+		char event[128];
+
+		assert_true(feed(&reader, EVENT("ADDED", POD("90")) EVENT("ADDED", POD("12"))));
+		assert_string_equal(said.log, "A90 A12 ");
+		assert_string_equal(reader.version, "");
+		snprintf(event, sizeof event, "{\"type\":\"%s\",\"object\":" POD("91") "}\n",
+			 NEXT[i]);
+		assert_true(feed(&reader, event));
+		assert_string_equal(reader.version, "91");
+		kube_watch_reader_begin(&reader);
+		assert_true(feed(&reader, EVENT("ADDED", POD("92"))));
+		assert_string_equal(reader.version, "92");
+	}
+}
+
+/* Whatever is told shows that it isn't deaf, also what is too large to be read. */
+static void test_what_is_heard(void **state UNUSED)
+{
+	static const char *const TEXTS[] = {EVENT("ADDED", POD("12")), EVENT("BOOKMARK", POD("12")),
+					    "\n\n", STATUS("500", ""), "{\"type\":"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(TEXTS); i++) {
+		CLEANUP(kube_watch_reader)
+		struct kube_watch_reader reader = {.resource = &KUBE_POD, .version = "11"};
+
+		assert_int_equal(feed(&reader, TEXTS[i]), i != 3);
+		assert_int_equal(reader.heard, i < 2);
+		kube_watch_reader_begin(&reader);
+		assert_int_equal(reader.heard, i < 2); /* until the caller takes it back */
+		kube_answer_deinit(&said.end);
+	}
+}
+
 /* However the bytes come; and what is cut off isn't told, nor glued to the next answer. */
 static void test_pieces(void **state UNUSED)
 {
@@ -80,6 +121,13 @@ static void test_errors(void **state UNUSED)
 	} TABLE[] = {
 		{STATUS("410", ",\"reason\":\"Expired\""), KUBE_EXPIRED, ERROR_INVALID_STATE,
 		 "watch pods: the API server says 410 (expired): why", ""},
+		{STATUS("504",
+			",\"details\":{\"causes\":[{\"reason\":\"ResourceVersionTooLarge\"}]}"),
+		 KUBE_EXPIRED, ERROR_INVALID_STATE, "504 (expired): why", ""},
+		{STATUS("504",
+			",\"details\":{\"causes\":[{\"message\":\"Too large resource version\"}]}"),
+		 KUBE_EXPIRED, ERROR_INVALID_STATE, "504 (expired): why", ""},
+		{STATUS("504", ""), KUBE_UNAVAILABLE, ERROR_UNAVAILABLE, "504 (unavailable)", "11"},
 		{STATUS("500", ""), KUBE_UNAVAILABLE, ERROR_UNAVAILABLE,
 		 "watch pods: the API server says 500 (unavailable): why", "11"},
 		{STATUS("429", ",\"details\":{\"retryAfterSeconds\":7}"), KUBE_BUSY,
@@ -119,9 +167,9 @@ static void test_an_error_ends_it(void **state UNUSED)
 {
 	CLEANUP(kube_watch_reader) struct kube_watch_reader reader = {.resource = &KUBE_POD};
 
-	assert_false(feed(&reader,
-			  EVENT("ADDED", POD("11")) STATUS("429", "") EVENT("ADDED", POD("12"))));
-	assert_string_equal(said.log, "A11 ");
+	assert_false(feed(&reader, EVENT("MODIFIED", POD("11")) STATUS("429", "")
+					   EVENT("ADDED", POD("12"))));
+	assert_string_equal(said.log, "M11 ");
 	assert_string_equal(reader.version, "11");
 	kube_answer_deinit(&said.end);
 }
@@ -169,6 +217,7 @@ static void test_bounds(void **state UNUSED)
 
 		assert_true(feed(&reader, i ? larger : largest));
 		assert_string_equal(said.log, i ? "" : "A12 ");
+		assert_true(reader.heard);
 		assert_true(reader.line.capacity <= 65536);
 		assert_true(feed(&reader, EVENT("MODIFIED", POD("13"))));
 		assert_string_equal(said.log, "M13 "); /* it goes on behind one that is too large */
@@ -283,10 +332,63 @@ static void test_expired_after_an_outage(void **state UNUSED)
 	assert_in_range(next.delay_ms, 500, 1000);
 }
 
+/* What opens and tells nothing is asked with another version, whatever ends it. */
+static void test_silence_starts_anew(void **state UNUSED)
+{
+	for (enum kube_reason reason = KUBE_DONE; reason <= KUBE_UNREACHED; reason++) {
+		struct kube_watch_end end = {.reason = reason,
+					     .lasted_ms = KUBE_WATCH_STEADY_MS,
+					     .silent_ms = KUBE_WATCH_SILENT_MS};
+
+		assert_true(kube_watch_decide(&end).anew);
+		end.silent_ms--;
+		assert_int_equal(kube_watch_decide(&end).anew,
+				 reason == KUBE_EXPIRED || reason == KUBE_INVALID);
+	}
+}
+
+/* Who was away may be back before the pause is over; who has refused, or said when, is left alone. */
+static void test_who_may_hurry(void **state UNUSED)
+{
+	for (enum kube_reason reason = KUBE_DONE; reason <= KUBE_UNREACHED; reason++) {
+		struct kube_watch_end end = {.reason = reason, .before = {.failures = 20}};
+		bool refused = reason == KUBE_FORBIDDEN || reason == KUBE_NOT_FOUND ||
+			       reason == KUBE_INVALID;
+
+		assert_int_equal(kube_watch_decide(&end).hasty,
+				 reason == KUBE_UNREACHED || reason == KUBE_UNAVAILABLE || refused);
+		end.before.refusals = KUBE_WATCH_REFUSALS - 1;
+		assert_int_equal(kube_watch_decide(&end).hasty,
+				 reason == KUBE_UNREACHED || reason == KUBE_UNAVAILABLE);
+		end.retry_after_s = 9;
+		assert_int_equal(kube_watch_decide(&end).hasty, reason == KUBE_UNREACHED);
+	}
+}
+
+/* An API server that starts again refuses at first: what had failed before is no refusal. */
+static void test_refused_after_an_outage(void **state UNUSED)
+{
+	struct kube_watch_next next = decide(KUBE_FORBIDDEN, 0, 20, MOST);
+
+	assert_in_range(next.delay_ms, 15000, 30000);
+	for (int i = 1; i < KUBE_WATCH_REFUSALS; i++)
+		next = kube_watch_decide(
+			&(struct kube_watch_end){.reason = KUBE_FORBIDDEN, .before = next.course});
+	assert_in_range(next.delay_ms, 300000, 330000);
+	next = kube_watch_decide(
+		&(struct kube_watch_end){.reason = KUBE_UNREACHED, .before = next.course});
+	assert_int_equal(next.course.refusals, 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_the_first_ones_are_no_place),
+		cmocka_unit_test(test_what_is_heard),
+		cmocka_unit_test(test_silence_starts_anew),
+		cmocka_unit_test(test_who_may_hurry),
+		cmocka_unit_test(test_refused_after_an_outage),
 		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_an_error_ends_it),

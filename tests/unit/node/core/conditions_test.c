@@ -127,7 +127,12 @@ static void test_an_api_server_that_is_needed(void **state)
 	decide(&view, &conditions, 1000);
 	found = conditions_find(&conditions, CONDITION_API);
 	assert_string_equal(found->reason, "ApiServerFailing");
-	assert_non_null(strstr(found->message, "no route"));
+	assert_non_null(strstr(found->message, "no route. See to the API server"));
+	vec_clear(&conditions);
+	view.api_hint = "Name its file.";
+	decide(&view, &conditions, 2000);
+	found = conditions_find(&conditions, CONDITION_API);
+	assert_non_null(strstr(found->message, "no route. Name its file."));
 	vec_deinit(&conditions);
 }
 

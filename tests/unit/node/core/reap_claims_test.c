@@ -114,6 +114,51 @@ static void test_a_claim_that_changes_hands(void **state UNUSED)
 	assert_int_equal(reap_state(reap, "ns/gpus/c-1"), REAP_ORPHAN);
 }
 
+/* A list that lacks pods which couldn't be read: whose claim it is, is as it was known, and it is nobody's for that by no
+ * means. proves: REL-23 DRA-32 */
+static void test_a_list_that_is_partial(void **state UNUSED)
+{
+	CLEANUP(reap) struct reap *reap = reap_create();
+	CLEANUP(reap_plan) struct reap_plan plan = {0};
+	struct reap_holder holders[] = {
+		{"u-1", "ns", "", "al_1", "gpu-1", "ns/gpus/c-1", false},
+		{"u-2", "ns", "", "al_1", "gpu-1", "ns/gpus/c-1", false},
+	};
+	struct reap_pod pods[] = {{"u-1", "", "ns", "web", false, {0}, 0},
+				  {"u-2", "", "ns", "two", false, {0}, 0}};
+	struct reap_deletion deletion;
+	struct scene scene;
+
+	scene_of(&scene);
+	scene.view.holders = holders;
+	scene.view.holders_count = 2;
+	scene.view.pods = pods;
+	scene.view.pods_count = 2;
+	assert_int_equal(decide(reap, &scene, REAP_HOLD_MS, NULL), 2);
+	reap_told(reap, "u-1", REAP_DELETED, at(REAP_HOLD_MS + 100));
+	reap_told(reap, "u-2", REAP_DELETED, at(REAP_HOLD_MS + 100));
+	/* the second can't be read */
+	scene.view.holders_count = scene.view.pods_count = 1;
+	scene.view.pods_partial = true;
+	assert_int_equal(decide(reap, &scene, REAP_HOLD_MS + 100 + REAP_FORCE_MS, &deletion), 1);
+	assert_string_equal(deletion.uid, "u-1");
+	assert_int_equal(reap_state(reap, "u-2"), REAP_ASKED);
+	/* nor the first */
+	holders[0].uid = "";
+	scene.view.pods_count = 0;
+	reap_decide(reap, &scene.view, at(REAP_HOLD_MS + 200 + REAP_FORCE_MS), &plan);
+	assert_true(plan.need_pods);
+	assert_int_equal(reap_state(reap, "u-2"), REAP_ASKED);
+	/* nobody was known before */
+	reap_plan_deinit(&plan);
+	holders[0].claim = "ns/other/c-2";
+	reap_decide(reap, &scene.view, at(2 * REAP_HOLD_MS + REAP_FORCE_MS), &plan);
+	reap_plan_deinit(&plan);
+	reap_decide(reap, &scene.view, at(3 * REAP_HOLD_MS + REAP_FORCE_MS), &plan);
+	assert_true(plan.need_pods);
+	assert_int_equal(reap_state(reap, "ns/other/c-2"), REAP_HOLDING);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -121,6 +166,7 @@ int main(void)
 		cmocka_unit_test(test_a_claim_that_no_pod_names),
 		cmocka_unit_test(test_a_pod_of_two_claims),
 		cmocka_unit_test(test_a_claim_that_changes_hands),
+		cmocka_unit_test(test_a_list_that_is_partial),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,7 @@ static inline struct scene *scene_of(struct scene *scene)
 {
 	*scene = (struct scene){
 		.holder = {"u-1", "ns", "web", "al_1", "gpu_1@al_1", NULL, false},
-		.release = {"al_1", at(0), {WALL_START}, true},
+		.release = {"al_1", at(0), {WALL_START}},
 		.pod = {"u-1", "", "ns", "web", false, {0}, 0},
 	};
 	scene->view = (struct reap_view){

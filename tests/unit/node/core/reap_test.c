@@ -257,7 +257,8 @@ static int64_t forced_at(int64_t asked, int64_t grace_s, int64_t wall_jump, bool
 	struct scene scene;
 
 	scene_of(&scene);
-	scene.release.this_boot = this_boot;
+	if (!this_boot)
+		scene.release.since.ms -= 3600000;
 	scene.pod.deleting = true;
 	scene.pod.grace_s = grace_s;
 	scene.pod.deletion = (struct wall){WALL_START + asked + grace_s * 1000};
@@ -457,10 +458,31 @@ static void test_names(void **state UNUSED)
 		assert_true(strlen(reap_state_name((enum reap_state)i)) > 3);
 }
 
+/* A list that lacks pods which couldn't be read: who isn't in it may be one of them. proves: REL-21 */
+static void test_a_list_that_is_partial(void **state UNUSED)
+{
+	CLEANUP(reap) struct reap *reap = reap_create();
+	CLEANUP(reap_plan) struct reap_plan plan = {0};
+	struct scene scene;
+
+	scene_of(&scene);
+	scene.view.pods_partial = true;
+	scene.view.pods_count = 0;
+	scene.view.wall = (struct wall){WALL_START + REAP_HOLD_MS};
+	reap_decide(reap, &scene.view, at(REAP_HOLD_MS), &plan);
+	assert_int_equal(plan.deletions.count, 0);
+	assert_true(plan.need_pods);
+	assert_int_equal(reap_state(reap, "u-1"), REAP_HOLDING);
+	/* and who is in it is ended like others */
+	scene.view.pods_count = 1;
+	assert_int_equal(decide(reap, &scene, REAP_HOLD_MS + 1, NULL), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_asked_then_forced),
+		cmocka_unit_test(test_a_list_that_is_partial),
 		cmocka_unit_test(test_times_for_people),
 		cmocka_unit_test(test_not_forced_while_the_kubelet_does_not_list_it),
 		cmocka_unit_test(test_not_forced_after_a_restart),

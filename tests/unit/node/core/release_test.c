@@ -271,7 +271,7 @@ static void test_said_too_early(void **state UNUSED)
 
 static void add_numbered(struct release_pods *pods, int from, int count)
 {
-	char uid[PODPROCESS_UID_SIZE];
+	char uid[GIVEN_UID_SIZE];
 
 	for (int i = from; i < from + count; i++) {
 		snprintf(uid, sizeof uid, "00000000-0000-4000-8000-%012d", i);
@@ -398,16 +398,62 @@ static void test_what_counts_as_evidence(void **state UNUSED)
 	}
 }
 
-/* proves: REL-49 */
-static void test_waiting_survives_a_restart_not_a_boot(void **state)
+/* A restart keeps how long it waits and who had it; a reboot ends both, once; what can't be told keeps whom it names.
+ * Only what was withdrawn before has outlived them. proves: REL-49 REL-2 */
+static void test_waiting_survives_a_restart_not_a_boot(void **state UNUSED)
 {
-	struct release_entry entry = {.since_boot_ms = 5000, .boot_id = "boot-1"};
+	static const struct {
+		const char *of, *boot;
+		bool bound, unread; /* the holds */
+		bool any, pods, outlived;
+		int64_t since;
+	} TABLE[] = {
+		{"boot-1", "boot-1", false, false, false, true, false, 5000},
+		{"boot-1", "", false, false, false, true, false, 5000},
+		{"boot-1", "boot-2", false, false, true, false, true, 900},
+		{"boot-1", "boot-2", true, false, true, false, false, 900},
+		{"boot-1", "boot-2", false, true, true, false, false, 900},
+		{"", "boot-2", false, false, true, true, false, 900},
+	};
 
-	(void)state;
-	assert_int_equal(release_asked(&entry, "boot-1", (struct mono){9000}).ms, 5000);
-	assert_int_equal(release_asked(&entry, "boot-2", (struct mono){9000}).ms, 9000);
-	assert_int_equal(release_asked(&entry, "", (struct mono){9000}).ms, 9000);
-	assert_int_equal(release_asked(&entry, "boot-1", (struct mono){4000}).ms, 4000);
+	for (size_t i = 0; i < ARRAY_SIZE(TABLE); i++) {
+		CLEANUP(inventory) struct inventory inventory = {0};
+		CLEANUP(releases) struct releases releases = {0}, back = {0};
+		CLEANUP(buf) struct buf text = {0};
+		struct holds holds = {0}, none = {0};
+		struct release_entry *entry;
+		struct error error;
+		struct atom atom;
+
+		fixture_inventory(&inventory);
+		atom = fixture_gpu(&inventory, 0);
+		fixture_bind(&holds, &inventory, ALC_A, &atom, 1);
+		releases_add(&releases, &holds.items[0], (struct wall){1000}, (struct mono){5000},
+			     TABLE[i].of);
+		entry = &releases.entries.items[0];
+		release_pods_add(&entry->pods, "u-1");
+		for (int again = 0; again < 2; again++)
+			assert_int_equal(releases_begin_boot(&releases,
+							     TABLE[i].unread  ? NULL
+							     : TABLE[i].bound ? &holds
+									      : &none,
+							     TABLE[i].boot,
+							     (struct mono){again ? 1000 : 900}),
+					 TABLE[i].any && !again);
+		assert_int_equal(entry->pods.count, TABLE[i].pods);
+		assert_int_equal(entry->outlived, TABLE[i].outlived);
+		assert_int_equal(entry->since_boot_ms, TABLE[i].since);
+		/* and so it comes back */
+		releases_format(&releases, &text);
+		expect_ok(releases_parse(buf_text(&text), text.length, &back, &error), &error);
+		assert_int_equal(back.entries.items[0].outlived, TABLE[i].outlived);
+		/* bound again, pods may have it */
+		releases_add(&releases, &holds.items[0], (struct wall){1000}, (struct mono){6000},
+			     "boot-2");
+		assert_false(releases.entries.items[0].outlived);
+		assert_int_equal(releases.entries.items[0].since_boot_ms, TABLE[i].since);
+		holds_deinit(&holds);
+	}
 }
 
 int main(void)

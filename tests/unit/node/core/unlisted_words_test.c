@@ -54,8 +54,8 @@ static void test_what_an_event_says(void **state UNUSED)
 	}
 }
 
-/* A late event takes back nothing that a list, or an event, has of a deletion; one with another grace counts.
- * proves: REL-14 HOSTED-24 */
+/* A late event, or a list, takes back nothing that a list, or an event, has of a deletion; one with another grace
+ * counts. proves: REL-14 HOSTED-24 */
 static void test_a_deletion_stays(void **state UNUSED)
 {
 	struct unlisted unlisted = {0};
@@ -75,7 +75,72 @@ static void test_a_deletion_stays(void **state UNUSED)
 	hear(&unlisted, 5000, &GOES, true);
 	assert_int_equal(pod->deletion_s, 2);
 	assert_int_equal(pod->deleted.ms, 4000);
+	/* asked for before, and answered after */
+	unlisted_take(&unlisted, &RUNS, 1, at(3500), at(6000));
+	assert_int_equal(pod->deletion_s, 2);
+	assert_int_equal(pod->deleted.ms, 4000);
 	vec_deinit(&unlisted);
+}
+
+#define NAMED(id, mirror, called, ...)                                                             \
+	{.uid = id, .static_uid = mirror, .namespace = "ns", .name = called, __VA_ARGS__}
+
+/* A pod that says it mirrors another one ends nothing, and takes no grace, sooner than the other would: by a list, by
+ * an event, whenever it comes. proves: REL-2 REL-14 HOSTED-24 */
+static void test_false_mirrors(void **state UNUSED)
+{
+	static const char OURS[] = "0b6ed7a0-52a5-4c3b-9e5c-3a8a6b2f0c11", /* the API server's */
+		STATIC[] = "0b6ed7a052a54c3b9e5c3a8a6b2f0c11";             /* the kubelet's */
+	static const struct {
+		struct unlisted_listed real, fake;
+		const char *called; /* by the kubelet; NULL: it doesn't list it */
+		bool is_static;
+	} TABLE[] = {
+		{NAMED(OURS, "", "web", .grace_s = 3600),
+		 NAMED("f", OURS, "x", .grace_s = 1, .over = true), "web", false},
+		{NAMED(OURS, "", "web", .grace_s = 3600),
+		 NAMED("f", OURS, "x", .grace_s = 1, .over = true), NULL, false},
+		{NAMED("m", STATIC, "web-n1", .grace_s = 3600),
+		 NAMED("f", STATIC, "x", .grace_s = 1, .over = true), "web-n1", true},
+		{NAMED("m", STATIC, "web-n1", .grace_s = 3600),
+		 NAMED("f", STATIC, "x", .grace_s = 1), NULL, true},
+	};
+
+	for (size_t i = 0; i < 3 * ARRAY_SIZE(TABLE); i++) {
+		const struct unlisted_listed *fake = &TABLE[i / 3].fake,
+					     both[] = {*fake, TABLE[i / 3].real, *fake};
+		const char *uid = TABLE[i / 3].is_static ? STATIC : OURS;
+		struct unlisted_seen seen = {.uid = uid,
+					     .namespace = "ns",
+					     .name = TABLE[i / 3].called,
+					     .listed = TABLE[i / 3].called,
+					     .waited = true};
+		struct unlisted unlisted = {0};
+		const struct unlisted_pod *pod;
+
+		hear(&unlisted, 500, fake, false);
+		follow_one(&unlisted, 1000, &seen, NULL, true);
+		if (i % 3 == 0)
+			hear(&unlisted, 1000, fake, false);
+		unlisted_take(&unlisted, both, 3, at(1000), at(1000));
+		seen.listed = false;
+		seen.name = NULL;
+		follow_one(&unlisted, 2000, &seen, NULL, true);
+		take(&unlisted, 2000, i % 3 == 1 ? fake : NULL);
+		if (i % 3 == 2) {
+			hear(&unlisted, 2100, fake, false);
+			hear(&unlisted, 2200, fake, true);
+		}
+		pod = unlisted_find(&unlisted, uid);
+		assert_int_equal(pod->is_static, TABLE[i / 3].is_static);
+		assert_int_equal(pod->grace_s, 3600);
+		assert_int_equal(unlisted_end(pod, at(-1000000), at(3000)).state,
+				 i % 3 == 1 && i / 3 == 3 ? UNLISTED_THERE : UNLISTED_GRACE);
+		assert_int_equal(unlisted_end(pod, at(-1000000), at(2000 + 3600000)).state,
+				 i % 3 == 1 && i / 3 == 3 ? UNLISTED_THERE : UNLISTED_GRACE);
+		vec_deinit(&unlisted);
+		vec_deinit(&none);
+	}
 }
 
 /* A static pod's UID comes again, and its mirror says so before any list of the kubelet's does. Nobody else's life
@@ -100,7 +165,8 @@ static void test_a_static_pod_runs_again(void **state UNUSED)
 	vec_deinit(&unlisted);
 }
 
-/* Who came and went before bcd knew of him has his word, and his grace; a static one's word may be of an earlier life.
+/* Who came and went before bcd knew of him has his word, and his grace; a static one's may be of an earlier life, or
+ * anybody's.
  * proves: REL-2 REL-14 HOSTED-24 */
 static void test_words_of_who_isnt_known(void **state UNUSED)
 {
@@ -109,6 +175,8 @@ static void test_words_of_who_isnt_known(void **state UNUSED)
 
 	for (size_t i = 0; i < ARRAY_SIZE(WORDS); i++) {
 		bool is_static = *WORDS[i]->static_uid, over = WORDS[i]->over && !is_static;
+		int64_t end_ms =
+			is_static ? UNLISTED_UNKNOWN_S * 1000 + UNLISTED_MARGIN_MS : END_MS;
 		struct unlisted unlisted = {0};
 		const struct unlisted_pod *pod;
 
@@ -116,21 +184,21 @@ static void test_words_of_who_isnt_known(void **state UNUSED)
 		hear(&unlisted, 1000, WORDS[i], false);
 		hear(&unlisted, 2000, WORDS[i], true);
 		assert_int_equal(unlisted.count, 0);
-		assert_int_equal(none.count, 2);
+		assert_int_equal(none.count, is_static ? 1 : 2);
 		follow(&unlisted, 3000, false);
 		pod = unlisted_find(&unlisted, "uid-1");
 		assert_int_equal(pod->over, over);
-		assert_int_equal(pod->is_static, is_static);
-		assert_int_equal(pod->grace_s, 60);
+		assert_false(pod->is_static);
+		assert_int_equal(pod->grace_s, is_static ? 0 : 60);
 		assert_int_equal(pod->deletion_s, WORDS[i]->deleting ? 10 : 0);
 		assert_int_equal(pod->first.ms, 3000);
 		assert_int_equal(none.count, 1); /* uid-2's */
 		assert_int_equal(state_of(&unlisted, 3000),
 				 over ? UNLISTED_OVER : UNLISTED_UNASKED);
-		/* and it isn't one that no list ever had */
+		/* and it isn't one that nobody ever had */
 		take(&unlisted, 3000, NULL);
 		if (!over && !WORDS[i]->deleting)
-			assert_int_equal(end_of(&unlisted, 3000).until.ms, 3000 + END_MS);
+			assert_int_equal(end_of(&unlisted, 3000).until.ms, 3000 + end_ms);
 		vec_deinit(&unlisted);
 		vec_deinit(&none);
 	}
@@ -177,6 +245,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_an_event_says),
 		cmocka_unit_test(test_a_deletion_stays),
+		cmocka_unit_test(test_false_mirrors),
 		cmocka_unit_test(test_a_static_pod_runs_again),
 		cmocka_unit_test(test_words_of_who_isnt_known),
 		cmocka_unit_test(test_words_are_bounded),
