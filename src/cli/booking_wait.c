@@ -41,9 +41,11 @@ static enum booking_goal goal_of(const struct wait_for *wait)
 
 static const char *why_releasing(struct arena *arena, const json_t *reservation)
 {
-	const char *held = view_conditions(arena, json_object_get(reservation, "conditions"));
+	const char *all = view_conditions(arena, json_object_get(reservation, "conditions"));
 
-	return held && str_starts(held, HELD) ? held + strlen(HELD) : held;
+	if (!all || !view_has_condition(reservation, "DevicesHeld"))
+		return NULL;
+	return str_starts(all, HELD) ? all + strlen(HELD) : all;
 }
 
 static const char *step_of_release(const json_t *reservation, const char *state)

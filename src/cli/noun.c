@@ -9,7 +9,7 @@
 #define MATCH_SHOWN 4        /* ids listed for an ambiguous text */
 #define OWNER_NAME  "tenant" /* put beside tenantId, which the API gives */
 
-#define ALLOCATION "alc_" /* ids of the parts of reservations, which bcd knows alone */
+#define ALLOCATION_PREFIX "alc" /* of the parts of reservations, which bcd knows alone */
 
 #define NODES_LOOKED_AT 100 /* for a remark about them */
 #define NODES_NOTED     3
@@ -211,7 +211,7 @@ static bool match(const struct noun *noun, const json_t *items, const char *text
  * that the key may see. NULL: none of these has it. */
 static const char *find_allocation(const json_t *reservations, const char *text)
 {
-	size_t index, part, length = prefix_length(text);
+	size_t index, part;
 	json_t *item, *allocation;
 
 	json_array_foreach(reservations, index, item)
@@ -220,7 +220,7 @@ static const char *find_allocation(const json_t *reservations, const char *text)
 		{
 			const char *id = view_text(allocation, "id");
 
-			if (id && strncmp(id, text, length) == 0)
+			if (id && str_equal(id, text))
 				return view_text(item, "id");
 		}
 	}
@@ -233,6 +233,11 @@ static bool resolve_allocation(struct cli *cli, const char *text, const char **r
 	static const char *const QUERIES[] = {"live=true", NULL}; /* what is over may be much */
 	const struct noun *noun = noun_get(NOUN_RESERVATION);
 
+	/* Its beginning is many's. */
+	if (!id_valid(text, ALLOCATION_PREFIX)) {
+		error_set(error, ERROR_INVALID_INPUT, "'%s' is no whole id of an allocation", text);
+		return error_hint(error, "Give it whole, or the reservation's own.");
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(QUERIES); i++) {
 		CLEANUP(tree) json_t *items = NULL;
 		const char *id;
@@ -371,8 +376,7 @@ bool noun_resolve(struct cli *cli, enum noun_kind kind, const char *text, const 
 		*ret_id = text;
 		return true;
 	}
-	if (kind == NOUN_RESERVATION && str_starts(text, ALLOCATION) &&
-	    prefix_length(text) >= strlen(ALLOCATION) + MIN_PREFIX)
+	if (kind == NOUN_RESERVATION && str_starts(text, ALLOCATION_PREFIX "_"))
 		return resolve_allocation(cli, text, ret_id, error);
 	if (!api_list(cli->api, noun->path, NULL, &items, error))
 		return false;

@@ -31,7 +31,7 @@ bool output_colour(FILE *file)
 
 void output_text(const struct buf *text)
 {
-	fwrite(text->data, 1, text->length, stdout);
+	fwrite(buf_text(text), 1, text->length, stdout);
 }
 
 static char *formatted(const char *format, va_list args)
@@ -139,7 +139,7 @@ static PRINTF(2, 0) void remark(const char *label, const char *format, va_list a
 			 : width < column + NOTE_MIN ? NOTE_MIN
 						     : width - column);
 	fflush(stdout); /* a remark follows what it is about, also where both go to one place */
-	fwrite(out.data, 1, out.length, stderr);
+	fwrite(buf_text(&out), 1, out.length, stderr);
 }
 
 void output_note(const char *format, ...)

@@ -79,7 +79,16 @@ static bool release_one(struct cli *cli, const char *id, struct error *error)
 	return true;
 }
 
-/* All names are looked up before anything is done: a slip in one does nothing to the others. */
+static bool is_among(const char *const *ids, size_t count, const char *id)
+{
+	for (size_t i = 0; i < count; i++)
+		if (str_equal(ids[i], id))
+			return true;
+	return false;
+}
+
+/* All names are looked up before anything is done: a slip in one does nothing to the others. One that is named twice,
+ * as by two of its allocations, is one. */
 static bool each(struct cli *cli, bool (*one)(struct cli *, const char *, struct error *),
 		 struct error *error)
 {
@@ -91,7 +100,7 @@ static bool each(struct cli *cli, bool (*one)(struct cli *, const char *, struct
 			return count == 1 ? false : error_wrap(error, "nothing was done");
 	}
 	for (size_t i = 0; i < count; i++) {
-		if (!one(cli, ids[i], error))
+		if (!is_among(ids, i, ids[i]) && !one(cli, ids[i], error))
 			return false;
 	}
 	return true;

@@ -280,7 +280,8 @@ static bool proxy_failed(const struct exchange *exchange, const char *url, struc
 		error_set(error, ERROR_UNAVAILABLE, "reach '%s': the proxy's URL can't be read",
 			  url);
 	return error_hint(error,
-			  "Check the proxy that is set for it, as in https_proxy: "
+			  "Check the proxy that is set for it, in https_proxy or a kubeconfig's "
+			  "proxy-url: "
 			  "http://[USER:PASSWORD@]HOST[:PORT], with special characters of USER "
 			  "and PASSWORD written as %%XX ('#' is %%23).");
 }

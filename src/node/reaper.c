@@ -526,6 +526,11 @@ const struct error *reaper_trouble(const struct reaper *reaper)
 	return of_list || reaper->trouble.code == ERROR_NONE ? of_list : &reaper->trouble;
 }
 
+bool reaper_partial(const struct reaper *reaper)
+{
+	return podlist_here(reaper->pods) && !podlist_whole(reaper->pods);
+}
+
 /* --- life --- */
 
 struct reaper *reaper_create(struct node *node)

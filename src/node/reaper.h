@@ -50,3 +50,5 @@ void reaper_clingers(const struct reaper *reaper, const struct release_entry *en
 		     struct clingers *ret_clingers);
 /* Why the API server can't be asked while somebody is due; NULL: it can. */
 const struct error *reaper_trouble(const struct reaper *reaper);
+/* That is only that a pod of its list can't be read. */
+bool reaper_partial(const struct reaper *reaper);

@@ -213,6 +213,7 @@ static void look_at_conditions(struct node *node, struct mono now)
 		.api_error = api ? api->what : NULL,
 		.api_hint = api ? api->hint : NULL,
 		.api_needed = reaper,
+		.api_partial = reaper && reaper_partial(node->reaper),
 		.unknown_node = labels_node_unknown(node->labels) ? node->config->node_name : NULL,
 		.not_served = !config_hosted(node->config) && *node->config->node_name
 				      ? node->config->node_name

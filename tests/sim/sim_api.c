@@ -101,6 +101,14 @@ static json_t *status_of(const char *reason)
 			 "status", "Failure", "reason", reason, "message", "simulated");
 }
 
+static json_t *status_about(const char *reason, const char *pod)
+{
+	json_t *status = status_of(reason);
+
+	tree_set(status, "details", json_pack("{s:s, s:s}", "name", pod, "kind", "pods"));
+	return status;
+}
+
 static json_t *object_of(const char *kind, const char *namespace, const char *name)
 {
 	json_t *object = json_pack("{s:s, s:s, s:{s:s}}", "kind", kind, "apiVersion", "v1",
@@ -124,11 +132,11 @@ static int answer_delete(const char *name, const json_t *body, json_t **ret_body
 		object = sim_pods_by_name(name);
 	}
 	if (!object) {
-		*ret_body = status_of("NotFound");
+		*ret_body = status_about("NotFound", name);
 		return 404;
 	}
 	if (uid && !str_equal(uid, sim_pod_uid(object))) {
-		*ret_body = status_of("Conflict");
+		*ret_body = status_about("Conflict", name);
 		return 409;
 	}
 	check_deletion(object, grace_s);

@@ -122,9 +122,18 @@ static bool is_about(const json_t *status, const struct kube_wanted *wanted)
 	if (str_equal(kind, "namespaces") && *wanted->namespace)
 		return str_equal(name, wanted->namespace);
 	return (is_empty_or(kind, wanted->resource->plural) ||
-		str_equal(kind, wanted->resource->object)) &&
+		strcasecmp(kind, wanted->resource->object) == 0) &&
 	       is_empty_or(text_in(details, "group"), wanted->resource->group) &&
 	       (!*wanted->name || is_empty_or(name, wanted->name));
+}
+
+/* Something before an API server may make a Status of its own page's absence; that one says of what. */
+static bool says_of_what(const json_t *status, const struct kube_wanted *wanted)
+{
+	const json_t *details = json_object_get(status, "details");
+
+	return !wanted->resource ||
+	       (*text_in(details, "kind") && (!*wanted->name || *text_in(details, "name")));
 }
 
 /* Not what anything on the way says of a page it doesn't have. */
@@ -218,11 +227,18 @@ static enum kube_reason reason_of(int status, const json_t *body, const struct k
 	case 403:
 		return KUBE_FORBIDDEN;
 	case 404:
-		return is_refusal(body, "NotFound", wanted) ? KUBE_NOT_FOUND : KUBE_STRANGE;
+		return is_refusal(body, "NotFound", wanted) && says_of_what(body, wanted)
+			       ? KUBE_NOT_FOUND
+			       : KUBE_STRANGE;
 	case 409:
-		return is_refusal(body, "AlreadyExists", wanted) ? KUBE_ALREADY_EXISTS
-		       : is_refusal(body, "Conflict", wanted)    ? KUBE_CONFLICT
-								 : KUBE_STRANGE;
+		if (is_refusal(body, "AlreadyExists", wanted))
+			return KUBE_ALREADY_EXISTS;
+		/* An apply's has the fields alone. */
+		return is_refusal(body, "Conflict", wanted) &&
+				       (wanted->form != KUBE_FORM_DELETION ||
+					says_of_what(body, wanted))
+			       ? KUBE_CONFLICT
+			       : KUBE_STRANGE;
 	case 410:
 		return KUBE_EXPIRED;
 	case 429:

@@ -65,8 +65,8 @@ static bool end_strange(struct kube_watch_reader *reader, struct error *error,
 {
 	error_wrap(error, "watch %ss: what came is no event", reader->resource->kind);
 	error_hint(error,
-		   "Check that the kubeconfig's server is a Kubernetes API server, with no proxy "
-		   "before it.");
+		   "Check that the kubeconfig's server is a Kubernetes API server, with nothing "
+		   "before it that answers instead.");
 	error->code = ERROR_UNAVAILABLE;
 	*ret_end = (struct kube_answer){.reason = KUBE_STRANGE, .error = *error};
 	reader->version[0] = '\0';

@@ -108,6 +108,13 @@ static bool api_fails(const struct conditions_view *view, struct buf *text)
 				   ? view->api_hint
 				   : "See to the API server, or to [kubernetes] kubeconfig";
 
+	if (view->api_error && view->api_partial) {
+		buf_printf(text,
+			   "it can't be told which pods are gone, and what they had stays held: "
+			   "%s. See to that pod's object; the other pods are ended as ever",
+			   view->api_error);
+		return true;
+	}
 	buf_printf(text, "%s: %s. %s",
 		   view->api_needed
 			   ? "pods that hold released devices can't be deleted, the kubelet alone "

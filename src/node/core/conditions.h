@@ -82,6 +82,7 @@ struct conditions_view {
 	const char *api_error;     /* of the API server; NULL: it answers, or wasn't asked */
 	const char *api_hint;      /* what to do about it; NULL or "": nothing in particular */
 	bool api_needed;           /* and a pod is to be deleted */
+	bool api_partial;          /* it answers, but for a pod of its list that can't be read */
 	const char *unknown_node;  /* our name, if the cluster has no Node of it; else NULL */
 	const char
 		*not_served;  /* our Node's name, while its kubelet isn't served by configuration */

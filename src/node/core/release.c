@@ -78,14 +78,16 @@ bool releases_begin_boot(struct releases *releases, const struct holds *holds, c
 	bool any = false;
 
 	vec_each (&releases->entries, struct release_entry * entry) {
-		if (!*boot_id || str_equal(entry->boot_id, boot_id))
+		if (*boot_id && str_equal(entry->boot_id, boot_id))
+			continue;
+		entry->since_boot_ms = now.ms;
+		if (!*boot_id)
 			continue;
 		if (*entry->boot_id) {
 			vec_clear(&entry->pods);
 			entry->outlived = holds && !holds_find(holds, entry->allocation);
 		}
 		str_copy(entry->boot_id, sizeof entry->boot_id, boot_id);
-		entry->since_boot_ms = now.ms;
 		any = true;
 	}
 	return any;

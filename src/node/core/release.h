@@ -94,7 +94,7 @@ void releases_copy(const struct releases *from, struct releases *ret_to);
 struct release_entry *releases_find(const struct releases *releases, const char *allocation);
 /* Makes the record this boot's: of an earlier one no pod is alive, and its waiting begins anew (REL-49). `holds`: what is
  * still bound pods may have been given in this boot; NULL: that isn't known. False: it is this boot's, or
- * that can't be told. */
+ * that can't be told, and then the waiting begins anew each time. */
 bool releases_begin_boot(struct releases *releases, const struct holds *holds, const char *boot_id,
 			 struct mono now);
 /* Adds an entry for the hold, unless one is pending that names devices. One that was reported is of

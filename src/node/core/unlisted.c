@@ -194,7 +194,7 @@ void unlisted_add(struct unlisted *unlisted, const struct unlisted_pod *pod, str
 	row.asked = (struct mono){INT64_MIN};
 	row.until = UNLISTED_NEVER;
 	row.listed = row.given = row.waited = row.there = false;
-	row.called = row.named = row.replaced = row.said = false;
+	row.named = row.replaced = row.said = false;
 	insert(unlisted, &row);
 }
 
@@ -211,13 +211,25 @@ static bool may_be_static(const char *uid)
 static struct unlisted_pod *find_mirrored(struct unlisted *unlisted,
 					  const struct unlisted_listed *listed)
 {
-	struct unlisted_pod *pod = may_be_static(listed->static_uid)
-					   ? unlisted_find(unlisted, listed->static_uid)
-					   : NULL;
+	struct unlisted_pod *pod =
+		*listed->static_uid ? unlisted_find(unlisted, listed->static_uid) : NULL;
 	char name[UNLISTED_NAME_SIZE];
 
 	name_it(name, listed->namespace, listed->name);
 	return pod && (!pod->called || str_equal(pod->name, name)) ? pod : NULL;
+}
+
+/* A manifest may have given the UID, or the mirror be none: it is believed as far as that lengthens what is waited for. */
+static void lengthen(struct unlisted_pod *pod, const struct unlisted_listed *listed,
+		     struct mono asked)
+{
+	int64_t grace_s = pod->grace_s > 0 ? pod->grace_s : UNLISTED_UNKNOWN_S;
+
+	if (!pod->called)
+		return;
+	if (listed->grace_s > grace_s)
+		pod->grace_s = listed->grace_s;
+	pod->there |= !listed->over && asked.ms >= pod->first.ms;
 }
 
 static void learn_spec(struct unlisted_pod *pod, const struct unlisted_listed *listed,
@@ -291,7 +303,7 @@ void unlisted_hear(struct unlisted *unlisted, struct unlisted *words,
 	struct unlisted_pod *pod = unlisted_find(unlisted, listed->uid);
 
 	forget_words(words, now);
-	if (mirrored)
+	if (mirrored && may_be_static(mirrored->uid))
 		hear(mirrored, listed, true, deleted, now);
 	/* no device is given to a mirror, nor to a UID that is longer than a kubelet's */
 	if (!pod && (may_be_static(listed->static_uid) || strlen(listed->uid) >= GIVEN_UID_SIZE))
@@ -346,7 +358,9 @@ void unlisted_take(struct unlisted *unlisted, const struct unlisted_listed *pods
 
 		if (same)
 			learn(same, listed, false, asked, now);
-		if (mirrored)
+		if (mirrored && !may_be_static(mirrored->uid))
+			lengthen(mirrored, listed, asked);
+		else if (mirrored)
 			learn(mirrored, listed, true, asked, now);
 		note_name(unlisted, listed);
 	}
@@ -452,6 +466,8 @@ void unlisted_set(json_t *row, const struct unlisted_pod *pod)
 	json_object_set_new(row, "uid", json_string(pod->uid));
 	if (*pod->name)
 		json_object_set_new(row, "name", json_string(pod->name));
+	if (pod->called)
+		json_object_set_new(row, "called", json_true());
 	if (pod->grace_s > 0)
 		json_object_set_new(row, "graceSeconds", json_integer(pod->grace_s));
 	if (pod->is_static)
@@ -476,6 +492,7 @@ bool unlisted_parse(json_t *row, const char *where, struct unlisted_pod *ret_pod
 
 	if (!field_text(row, where, "uid", true, pod.uid, sizeof pod.uid, error) ||
 	    !field_text(row, where, "name", false, pod.name, sizeof pod.name, error) ||
+	    !field_bool(row, where, "called", false, &pod.called, error) ||
 	    !field_number(row, where, "graceSeconds", false, 0, MAX_S, &pod.grace_s, error) ||
 	    !field_bool(row, where, "static", false, &pod.is_static, error) ||
 	    !field_bool(row, where, "over", false, &pod.over, error) ||
@@ -491,7 +508,7 @@ bool unlisted_parse(json_t *row, const char *where, struct unlisted_pod *ret_pod
 
 bool unlisted_same_row(const struct unlisted_pod *a, const struct unlisted_pod *b)
 {
-	return str_equal(a->uid, b->uid) && str_equal(a->name, b->name) &&
+	return str_equal(a->uid, b->uid) && str_equal(a->name, b->name) && a->called == b->called &&
 	       a->grace_s == b->grace_s && a->is_static == b->is_static && a->over == b->over &&
 	       a->deletion_s == b->deletion_s &&
 	       (a->deletion_s == 0 || a->deleted.ms == b->deleted.ms) && a->lost.ms == b->lost.ms &&

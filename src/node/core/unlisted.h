@@ -21,7 +21,7 @@
  *           pod alone: that others don't come means nothing, nor does that an object was deleted (by force it is while
  *           its containers run).
  * Mirrors   Anybody who may create pods may write that one mirrors another. A UID of the API server's form is
- *           taken for no static pod's; a name that the kubelet has for one is its mirror's, too; and as the UID is made from
+ *           taken for no static pod's, so a mirror of one may only lengthen what is waited for; a name that the kubelet has for one is its mirror's, too; and as the UID is made from
  *           the manifest, the grace belongs to it: the longest that was said counts.
  * Deleted   isn't taken back: a list that doesn't say so was made before.
  * Times     are this boot's, counted from when this node saw what it saw: no clock of another machine is
@@ -66,6 +66,7 @@ struct unlisted_pod {
 	/* what lists and events had of it */
 	char name[UNLISTED_NAME_SIZE]; /* "namespace/name", perhaps cut; "": not known */
 	int64_t grace_s;               /* its spec's; 0: none had it */
+	bool called;                   /* it is as the kubelet lists it */
 	bool is_static;
 	bool over;
 	int64_t deletion_s; /* it is being deleted with this grace; 0: it isn't, as far as was seen */
@@ -73,7 +74,6 @@ struct unlisted_pod {
 	/* when it was first seen to be gone from the kubelet's list, and from the API server's too; NEVER */
 	struct mono lost, missing;
 	/* in this process: */
-	bool called;   /* `name` is as the kubelet lists it */
 	bool listed;   /* by the kubelet, with a device */
 	bool given;    /* so, or its checkpoint has it with one */
 	bool named;    /* by the kubelet, with a device or without, unless another has its name */
@@ -177,8 +177,8 @@ struct mono unlisted_due(const struct unlisted_pod *pod, struct unlisted_asking 
 
 /* Of the record; a row has more members, which the caller's are. */
 #define UNLISTED_KEYS                                                                              \
-	"uid", "name", "graceSeconds", "static", "over", "deletionSeconds", "deletedMs", "lostMs", \
-		"missingMs"
+	"uid", "name", "called", "graceSeconds", "static", "over", "deletionSeconds", "deletedMs", \
+		"lostMs", "missingMs"
 void unlisted_set(json_t *row, const struct unlisted_pod *pod);
 MUST_CHECK bool unlisted_parse(json_t *row, const char *where, struct unlisted_pod *ret_pod,
 			       struct error *error);

@@ -166,6 +166,22 @@ static void test_reservations(void **state)
 		 .err = "no reservation has an allocation 'alc_" ULID
 			"z'\n  All reservations: better-compute reservations",
 		 .status = 1},
+		/* Many ids begin so. */
+		{"release alc_01m8",
+		 {OK(LIST(""))},
+		 {NULL},
+		 .err = "'alc_01m8' is no whole id of an allocation\n  Give it whole",
+		 .status = 2},
+		/* Two parts of one are one. */
+		{"release alc_" ULID "x alc_" ULID "y",
+		 {OK(LIST(ITEM(RSV, ",\"allocations\":[{\"id\":\"alc_" ULID "x\"},"
+				    "{\"id\":\"alc_" ULID "y\"}]"))),
+		  OK(LIST(ITEM(RSV, ",\"allocations\":[{\"id\":\"alc_" ULID "x\"},"
+				    "{\"id\":\"alc_" ULID "y\"}]"))),
+		  OK(ITEM(RSV, ",\"state\":\"released\""))},
+		 {"GET /v1/reservations?live=true", "GET /v1/reservations?live=true",
+		  "POST /v1/reservations/" RSV "/release "},
+		 .out = NULL},
 		{"reservations release " RSV " rsv_nobody",
 		 {OK(LIST(""))},
 		 {"GET /v1/reservations"},

@@ -187,7 +187,10 @@ static void test_a_kubelet_that_is_not_served(void **state)
 static void test_a_node_that_is_not_there(void **state)
 {
 	static const struct fake_api_answer ANSWERS[] = {
-		{.status = 404, .body = STATUS("NotFound", "404")},
+		{.status = 404,
+		 .body = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\","
+			 "\"reason\":\"NotFound\",\"details\":{\"name\":\"n1\","
+			 "\"kind\":\"nodes\"},\"code\":404}"},
 	};
 
 	prepare(state, ANSWERS, ARRAY_SIZE(ANSWERS));

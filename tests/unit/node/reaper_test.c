@@ -548,7 +548,11 @@ static void test_a_claim_that_was_made_anew(void **state)
 {
 	static const struct fake_api_answer CLAIMS[] = {
 		{.status = 200, .body = CLAIM("c-2")},
-		{.status = 404, .body = STATUS("NotFound", "404")},
+		{.status = 404,
+		 .body = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\","
+			 "\"reason\":\"NotFound\",\"details\":{\"name\":\"gpus\","
+			 "\"group\":\"resource.k8s.io\",\"kind\":\"resourceclaims\"},"
+			 "\"code\":404}"},
 		{.status = 403, .body = STATUS("Forbidden", "403")},
 	};
 

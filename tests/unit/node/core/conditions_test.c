@@ -133,6 +133,13 @@ static void test_an_api_server_that_is_needed(void **state)
 	decide(&view, &conditions, 2000);
 	found = conditions_find(&conditions, CONDITION_API);
 	assert_non_null(strstr(found->message, "no route. Name its file."));
+	vec_clear(&conditions);
+	view.api_partial = view.api_needed = true;
+	decide(&view, &conditions, 2500);
+	found = conditions_find(&conditions, CONDITION_API);
+	assert_non_null(strstr(found->message, "can't be told which pods are gone"));
+	assert_null(strstr(found->message, "can't be deleted"));
+	view.api_partial = view.api_needed = false;
 	vec_deinit(&conditions);
 }
 

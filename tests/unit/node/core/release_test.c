@@ -409,7 +409,7 @@ static void test_waiting_survives_a_restart_not_a_boot(void **state UNUSED)
 		int64_t since;
 	} TABLE[] = {
 		{"boot-1", "boot-1", false, false, false, true, false, 5000},
-		{"boot-1", "", false, false, false, true, false, 5000},
+		{"boot-1", "", false, false, false, true, false, 1000},
 		{"boot-1", "boot-2", false, false, true, false, true, 900},
 		{"boot-1", "boot-2", true, false, true, false, false, 900},
 		{"boot-1", "boot-2", false, true, true, false, false, 900},

@@ -240,12 +240,53 @@ static void test_words_are_bounded(void **state UNUSED)
 	vec_deinit(&none);
 }
 
+/* A manifest may give a UID of the API server's form: its mirror, which has the kubelet's name for it, can only lengthen
+ * what is waited for. proves: REL-2 REL-14 HOSTED-24 */
+static void test_a_mirror_of_such_a_uid(void **state UNUSED)
+{
+	static const char UUID[] = "0b6ed7a0-52a5-4c3b-9e5c-3a8a6b2f0c11";
+	static const int64_t GRACES[] = {30, 7200};
+
+	for (size_t i = 0; i < ARRAY_SIZE(GRACES); i++) {
+		const struct unlisted_listed mirror =
+			NAMED("m", UUID, "web-n1", .grace_s = GRACES[i]);
+		struct unlisted_seen seen = {.uid = UUID,
+					     .namespace = "ns",
+					     .name = "web-n1",
+					     .listed = true,
+					     .waited = true};
+		struct unlisted unlisted = {0};
+		const struct unlisted_pod *pod;
+		struct unlisted_end end;
+
+		follow_one(&unlisted, 1000, &seen, NULL, true);
+		take(&unlisted, 1000, &mirror);
+		seen.listed = false;
+		seen.name = NULL;
+		follow_one(&unlisted, 2000, &seen, NULL, true);
+		take(&unlisted, 2000, &mirror);
+		pod = unlisted_find(&unlisted, UUID);
+		assert_int_equal(unlisted_end(pod, at(-1000000), at(9000000)).state,
+				 UNLISTED_THERE);
+		take(&unlisted, 3000, NULL);
+		end = unlisted_end(pod, at(-1000000), at(4000));
+		assert_int_equal(end.state, UNLISTED_GRACE);
+		assert_int_equal(end.until.ms, 3000 + UNLISTED_MARGIN_MS +
+						       1000 * (GRACES[i] > UNLISTED_UNKNOWN_S
+								       ? GRACES[i]
+								       : UNLISTED_UNKNOWN_S));
+		vec_deinit(&unlisted);
+		vec_deinit(&none);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_an_event_says),
 		cmocka_unit_test(test_a_deletion_stays),
 		cmocka_unit_test(test_false_mirrors),
+		cmocka_unit_test(test_a_mirror_of_such_a_uid),
 		cmocka_unit_test(test_a_static_pod_runs_again),
 		cmocka_unit_test(test_words_of_who_isnt_known),
 		cmocka_unit_test(test_words_are_bounded),
