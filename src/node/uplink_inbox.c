@@ -65,6 +65,10 @@ static void take_spec(struct uplink *uplink, const Bettercompute__V1__Spec *mess
 		return;
 	}
 	uplink->spec_error[0] = '\0';
+	if (uplink->spec && !spec_accepts(uplink->spec, &spec)) { /* it comes late, or again */
+		spec_deinit(&spec);
+		return;
+	}
 	drop_spec(uplink);
 	uplink->spec = mem_dup(&spec, sizeof spec);
 }
@@ -179,7 +183,10 @@ void uplink_take_certificate(struct uplink *uplink, struct buf *ret_pem)
 
 void uplink_return(struct uplink *uplink, struct spec *spec, struct buf *certificate)
 {
-	if (spec && !uplink->spec) {
+	/* Of one lineage the newer is wanted, whichever came last. */
+	if (spec && (!uplink->spec || (str_equal(uplink->spec->lineage, spec->lineage) &&
+				       spec_accepts(uplink->spec, spec)))) {
+		drop_spec(uplink);
 		uplink->spec = spec;
 	} else if (spec) {
 		spec_deinit(spec);

@@ -184,9 +184,9 @@ MUTANTS = [
     ], IN_POD),
     ("an-events-word-is-anybodys", [
         ("src/node/core/unlisted.c",
-         "\tforget_words(words, now);\n\tif (mirrored)\n",
+         "\tforget_words(words, now);\n\tif (mirrored &&",
          "\tif (!pod && unlisted->count > 0)\n\t\tpod = &unlisted->items[0];\n"
-         "\tforget_words(words, now);\n\tif (mirrored)\n"),
+         "\tforget_words(words, now);\n\tif (mirrored &&"),
     ], IN_POD),
     ("a-kubelet-needs-no-time", [
         ("src/node/core/unlisted.c",
@@ -199,7 +199,7 @@ MUTANTS = [
     ], VANISH),
     ("a-grace-that-nobody-told-is-short", [
         ("src/node/core/unlisted.c",
-         "pod->grace_s : UNLISTED_UNKNOWN_S;", "pod->grace_s : 1;"),
+         "pod->grace_s : UNLISTED_UNKNOWN_S;\n\tstruct mono", "pod->grace_s : 1;\n\tstruct mono"),
     ], VANISH),
     ("a-grace-of-nothing", [
         ("src/node/core/unlisted.c",

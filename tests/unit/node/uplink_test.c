@@ -177,12 +177,85 @@ static void test_only_what_was_sent_is_acknowledged(void **state)
 	loop_destroy(loop);
 }
 
+static void hear_spec(struct uplink *uplink, const char *lineage, int64_t generation)
+{
+	Bettercompute__V1__Spec spec = BETTERCOMPUTE__V1__SPEC__INIT;
+	Bettercompute__V1__Down down = BETTERCOMPUTE__V1__DOWN__INIT;
+
+	spec.lineage = (char *)(uintptr_t)lineage;
+	spec.gpu_api = (char *)(uintptr_t)"device-plugin";
+	spec.generation = generation;
+	down.body_case = BETTERCOMPUTE__V1__DOWN__BODY_SPEC;
+	down.spec = &spec;
+	hear(uplink, &down);
+}
+
+static void expect_spec(struct uplink *uplink, int64_t generation)
+{
+	struct spec *spec = uplink_take_spec(uplink);
+
+	assert_non_null(spec);
+	assert_int_equal(spec->generation, generation);
+	spec_deinit(spec);
+	free(spec);
+	assert_null(uplink_take_spec(uplink));
+}
+
+/* One that comes again, or late, doesn't take the place of a newer one that couldn't be stored yet: what that withdrew
+ * was reported as released. proves: GW-25 REL-2 */
+static void test_an_older_spec_takes_no_newer_one_s_place(void **state)
+{
+	struct world *world = *state;
+	const struct uplink_hello hello = {.boot_id = "boot", .hostname = "host"};
+	CLEANUP(identity) struct identity identity = {0};
+	CLEANUP(buf) struct buf certificate = {0};
+	struct loop *loop = loop_create();
+	struct uplink *uplink;
+	struct spec *taken;
+
+	nodecert_identity(&identity, NODE, 3);
+	start_service(world, MODE_HONEST);
+	uplink = uplink_create(loop, &(struct uplink_options){.config = &world->config,
+							      .identity = &identity,
+							      .wake = on_wake,
+							      .arg = loop});
+	while (uplink_phase(uplink) != UPLINK_OPEN) {
+		uplink_step(uplink, &hello, loop_now(loop), &(bool){false});
+		loop_run(loop);
+	}
+	/* before anybody took it */
+	hear_spec(uplink, "lineage-1", 4);
+	hear_spec(uplink, "lineage-1", 3);
+	expect_spec(uplink, 4);
+	/* while it is being stored, which fails */
+	hear_spec(uplink, "lineage-1", 4);
+	taken = uplink_take_spec(uplink);
+	hear_spec(uplink, "lineage-1", 3);
+	uplink_return(uplink, taken, &certificate);
+	expect_spec(uplink, 4);
+	/* but a newer one does, and one of another database */
+	hear_spec(uplink, "lineage-1", 4);
+	taken = uplink_take_spec(uplink);
+	hear_spec(uplink, "lineage-1", 5);
+	uplink_return(uplink, taken, &certificate);
+	expect_spec(uplink, 5);
+	hear_spec(uplink, "lineage-1", 6);
+	taken = uplink_take_spec(uplink);
+	hear_spec(uplink, "lineage-2", 1);
+	uplink_return(uplink, taken, &certificate);
+	expect_spec(uplink, 1);
+	uplink_destroy(uplink);
+	loop_run(loop);
+	loop_destroy(loop);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		WITH_WORLD(test_a_renewal_that_is_no_good_here_is_a_failure),
 		WITH_WORLD(test_streams_that_end_at_once_come_slower),
 		WITH_WORLD(test_only_what_was_sent_is_acknowledged),
+		WITH_WORLD(test_an_older_spec_takes_no_newer_one_s_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
