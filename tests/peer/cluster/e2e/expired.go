@@ -62,7 +62,7 @@ func (h *hosted) expiredLongAgo() error {
 	if err := h.expire(12); err != nil {
 		return err
 	}
-	return h.fails(false, h.exits("join", exitTokenFile, "more than 7 days ago", "join-tokens create", "bcd join --token-file"))
+	return h.fails(false, h.exits("join", exitTokenFile, "more than 7 days ago", "Apply a Secret with a live token", "kubernetes manifest"))
 }
 
 const exitTokenFile = 3 // of `bcd join`: it isn't there
