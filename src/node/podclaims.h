@@ -6,7 +6,7 @@
  * Asked     one claim after the other, only those that have a device here and that some pod of the list
  *           names: a node may ask for no other. What isn't told is another claim: nobody is deleted for it.
  * Threads   the loop's.
- * Tests     tests/unit/node/reaper_test.c
+ * Tests     tests/unit/node/reaper_claims_test.c
  */
 #pragma once
 

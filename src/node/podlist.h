@@ -7,7 +7,7 @@
  * Bounds    a pod that can't be read costs itself, no other; but then it can't be told who is gone: the trouble names
  *           it.
  * Threads   the loop's.
- * Tests     tests/unit/node/reaper_test.c, the simulation
+ * Tests     tests/unit/node/reaper_test.c, reaper_lists_test.c, the simulation
  */
 #pragma once
 

@@ -8,7 +8,7 @@
  *           isn't there. It is tried again (kube/watch.h), after an outage as soon as a list has come.
  * Bounds    a pod that can't be read costs its own word.
  * Threads   the loop's.
- * Tests     tests/unit/node/vanished_test.c, the simulation, tests/peer/cluster (a DaemonSet's pod)
+ * Tests     tests/unit/node/vanished_events_test.c, the simulation, tests/peer/cluster (a DaemonSet's pod)
  */
 #pragma once
 

@@ -10,7 +10,7 @@
  * Restart   nothing is kept: who holds what is asked again, since when is in releasing.json, and a
  *           deletion that is under way shows in the pod.
  * Threads   the loop's.
- * Tests     tests/unit/node/reaper_test.c, the simulation, tests/peer/cluster (a real kubelet)
+ * Tests     tests/unit/node/reaper_test.c, reaper_told_test.c, the simulation, tests/peer/cluster (a real kubelet)
  */
 #pragma once
 

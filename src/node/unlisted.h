@@ -5,7 +5,7 @@
  * the host's processes can't be seen (node->blind) so does each pod that had a device, until its end is proven.
  *
  * Threads   the loop's.
- * Tests     tests/unit/node/vanished_test.c, reaper_test.c, the simulation, tests/peer/cluster (a DaemonSet's pod)
+ * Tests     tests/unit/node/vanished*_test.c, reaper_lists_test.c, the simulation, tests/peer/cluster (a DaemonSet's pod)
  */
 #pragma once
 
