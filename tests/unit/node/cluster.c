@@ -2,9 +2,11 @@
 
 #include "core/fixture.h"
 #include "lib/folder.h"
+#include "node/status.h"
 #include "sys/durable.h"
 #include "sys/log.h"
 #include "text/toml.h"
+#include "text/tree.h"
 
 void cluster_init(struct cluster *cluster)
 {
@@ -149,4 +151,22 @@ void cluster_wait(struct cluster *cluster, size_t requests)
 
 	kubelet_pass_until(cluster->loop, was_asked, &wanted, 15000, "the API server is asked");
 	kubelet_run(cluster->loop, 100);
+}
+
+const char *cluster_condition(const struct cluster *cluster, const char *type)
+{
+	static char message[2048];
+	CLEANUP(tree) json_t *status = status_describe(cluster->node);
+	const json_t *one, *conditions = json_object_get(status, "conditions");
+	size_t i;
+
+	json_array_foreach(conditions, i, one)
+	{
+		if (!str_equal(json_string_value(json_object_get(one, "type")), type))
+			continue;
+		str_copy(message, sizeof message,
+			 json_string_value(json_object_get(one, "message")));
+		return message;
+	}
+	return NULL;
 }

@@ -37,3 +37,5 @@ void cluster_write(const struct cluster *cluster, const char *name, const char *
 const char *cluster_finish(struct cluster *cluster);
 /* Until the API server got so many requests. */
 void cluster_wait(struct cluster *cluster, size_t requests);
+/* The message of a condition in what bcd says of itself; NULL while it isn't there. Valid until the next call. */
+const char *cluster_condition(const struct cluster *cluster, const char *type);

@@ -49,23 +49,9 @@ static void prepare(void **state, const struct fake_api_answer *answers, size_t 
 	prepare_with(state, false, answers, count);
 }
 
-/* The message of a condition of bcd's; NULL while it isn't there. */
 static const char *condition(const char *type)
 {
-	static char message[2048];
-	CLEANUP(tree) json_t *status = status_describe(cluster.node);
-	json_t *conditions = json_object_get(status, "conditions");
-
-	for (size_t i = 0; i < json_array_size(conditions); i++) {
-		const json_t *one = json_array_get(conditions, i);
-
-		if (!str_equal(json_string_value(json_object_get(one, "type")), type))
-			continue;
-		snprintf(message, sizeof message, "%s",
-			 json_string_value(json_object_get(one, "message")));
-		return message;
-	}
-	return NULL;
+	return cluster_condition(&cluster, type);
 }
 
 static bool has_condition(void *type)

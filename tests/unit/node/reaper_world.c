@@ -2,10 +2,8 @@
 
 #include "node/core/release.h"
 #include "node/core/reports.h"
-#include "node/status.h"
 #include "sys/clock.h"
 #include "sys/durable.h"
-#include "text/tree.h"
 
 struct cluster cluster;
 struct inventory inventory;
@@ -102,20 +100,9 @@ bool is_reported(void *arg UNUSED)
 
 const char *condition_of(const char *type)
 {
-	CLEANUP(tree) json_t *status = status_describe(cluster.node);
-	const json_t *conditions = json_object_get(status, "conditions");
-	static char message[2048];
+	const char *message = cluster_condition(&cluster, type);
 
-	for (size_t i = 0; i < json_array_size(conditions); i++) {
-		const json_t *one = json_array_get(conditions, i);
-
-		if (!str_equal(json_string_value(json_object_get(one, "type")), type))
-			continue;
-		str_copy(message, sizeof message,
-			 json_string_value(json_object_get(one, "message")));
-		return message;
-	}
-	return "";
+	return message ? message : "";
 }
 
 bool condition_says(const char *type, const char *words)

@@ -229,15 +229,7 @@ static struct cluster cluster;
 
 static bool has_condition(void *type)
 {
-	CLEANUP(tree) json_t *status = status_describe(cluster.node);
-	const json_t *conditions = json_object_get(status, "conditions");
-
-	for (size_t i = 0; i < json_array_size(conditions); i++)
-		if (str_equal(json_string_value(
-				      json_object_get(json_array_get(conditions, i), "type")),
-			      type))
-			return true;
-	return false;
+	return cluster_condition(&cluster, type);
 }
 
 /* What is kept of it: in its place, or aside. */
