@@ -126,7 +126,8 @@ void people_delete_pod(uint64_t number)
 {
 	char name[32];
 	snprintf(name, sizeof name, "pod-%llu", (unsigned long long)number);
-	ask_kubelet(json_pack("{s:s, s:s}", "verb", "delete-pod", "name", name), on_answer);
+	if (!sim_pods_is_gone(name))
+		ask_kubelet(json_pack("{s:s, s:s}", "verb", "delete-pod", "name", name), on_answer);
 }
 
 void people_force_pod(uint64_t number)

@@ -76,6 +76,14 @@ struct sim_pod *sim_pods_by_name(const char *name)
 	return NULL;
 }
 
+bool sim_pods_is_gone(const char *name)
+{
+	vec_each (&pods.all, struct sim_pod * *object)
+		if ((*object)->gone && str_equal((*object)->name, name))
+			return true;
+	return false;
+}
+
 bool sim_pods_knows(const char *uid)
 {
 	const struct sim_pod *object = by_uid(uid);

@@ -50,6 +50,8 @@ void sim_pods_seen(const json_t *pods); /* as the kubelet's machine has them now
 bool sim_pods_knows(const char *uid);   /* the machine has it, or the API server does */
 bool sim_pods_runs(void);               /* some pod, on devices */
 uint64_t sim_pods_ran(void);            /* that ran on devices */
+/* Its object is: who deletes by this name deletes nothing, or a newcomer. The kubelet has heard, or will. */
+bool sim_pods_is_gone(const char *name);
 
 /* The kubelet's checkpoint is lost: who has devices runs on, and the kubelet knows of none of them. On a machine
  * their owners end them sooner or later; in a pod bcd asks them to go, but for static ones. */
