@@ -47,6 +47,8 @@ int verbs_set_up(void **state);
 #define POOL                                    "pool_" ULID "b"
 #define POOL2                                   "pool_" ULID "m"
 #define RSV                                     "rsv_" ULID "c"
+#define RSV2                                    "rsv_" ULID "n"
+#define RSV3                                    "rsv_" ULID "p"
 #define KEY                                     "key_" ULID "d"
 #define NODE                                    "node_" ULID "e"
 #define QUOTA                                   "quo_" ULID "f"
