@@ -174,6 +174,22 @@ static bool ambiguous(const struct noun *noun, const json_t *const *found, size_
 	return error_hint(error, by_name ? "Use the id." : "Write more of the id.");
 }
 
+/* Of one tenant's things that have the name, the only one that isn't over: it was made anew after them. NULL: none,
+ * or several. */
+static const json_t *only_live(const json_t *const *found, size_t count)
+{
+	const json_t *live = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		if (view_over(found[i]))
+			continue;
+		if (live)
+			return NULL;
+		live = found[i];
+	}
+	return live;
+}
+
 static bool match(const struct noun *noun, const json_t *items, const char *text,
 		  const char **ret_id, enum several *ret_several, struct error *error)
 {
@@ -195,6 +211,11 @@ static bool match(const struct noun *noun, const json_t *items, const char *text
 	size_t count = by_name.count ? by_name.count : by_id.count;
 	const json_t *const *found = by_name.count ? by_name.items : by_id.items;
 	bool differ = owners_differ(found, count);
+	const json_t *live = by_name.count > 1 && !differ ? only_live(found, count) : NULL;
+	if (live) {
+		found = &live;
+		count = 1;
+	}
 	if (count == 0)
 		ok = not_found(noun, items, text, error);
 	else if (count > 1)

@@ -269,6 +269,66 @@ static void test_names_of_two_tenants(void **state)
 	assert_string_equal(outcome.out, POOL "\n");
 }
 
+#define KEY2          "key_" ULID "q"
+#define ANA(id, more) ITEM(id, ",\"name\":\"ana\",\"tenantId\":\"" TENANT "\"" more)
+#define REVOKED       ",\"revokedAt\":\"2026-11-29T10:00:00Z\""
+
+/* Names are free again once what had them is over. */
+static void test_names_of_what_is_over(void **state)
+{
+	static const struct row rows[] = {
+		{"keys rotate ana --yes",
+		 {OK(LIST(ANA(KEY, REVOKED) "," ANA(KEY2, ""))),
+		  OK(ANA(KEY2, ",\"key\":\"bck_new\""))},
+		 {"POST /v1/keys/" KEY2 "/rotate "},
+		 .out = "bck_new"},
+		{"keys show ana",
+		 {OK(LIST(ANA(KEY, REVOKED) "," ANA(KEY2, REVOKED)))},
+		 {NULL},
+		 .err = "key 'ana' could be 2: " KEY ", " KEY2 "\n  Use the id.\n",
+		 .status = 2},
+		{"keys show key_01kb7s4x", /* the beginning of an id isn't guessed */
+		 {OK(LIST(ANA(KEY, REVOKED) "," ANA(KEY2, "")))},
+		 {NULL},
+		 .err = "could be 2",
+		 .status = 2},
+		{"nodes show gpu-1",
+		 {OK(LIST(ITEM("node_" ULID "r",
+			       ",\"kubernetesNodeName\":\"gpu-1\",\"state\":"
+			       "\"retired\"") "," ITEM(NODE, ",\"kubernetesNodeName\":\"gpu-1\","
+							     "\"state\":\"ready\""))),
+		  OK(ITEM(NODE, ""))},
+		 {"GET /v1/nodes/" NODE " "},
+		 .out = NULL},
+		{"keys create ana --role user --tenant " TENANT,
+		 {REFUSED_HINT(409, "CONFLICT",
+			       "the tenant has a key of the name 'ana' already: " KEY,
+			       "Give another name, or revoke that key first.")},
+		 {NULL},
+		 .err = "already: " KEY "\n  Give another name. For a new secret of that key: "
+			"better-compute keys rotate 'ana'\n",
+		 .status = 3},
+		{"pools create old --tenant " TENANT " --site " SITE " --gpu-model H100",
+		 {REFUSED(409, "CONFLICT", "pool 'old' exists already: " POOL),
+		  OK(LIST(ITEM(POOL,
+			       ",\"name\":\"old\",\"state\":\"archived\",\"tenantId\":\"" TENANT
+			       "\"")))},
+		 {"POST /v1/pools ", "GET /v1/pools?"},
+		 .err = "exists already: " POOL
+			"\n  That pool is archived, and keeps its name for good: give another.\n",
+		 .status = 3},
+		{"pools create old --tenant " TENANT " --site " SITE " --gpu-model H100",
+		 {REFUSED(409, "CONFLICT", "pool 'old' exists already: " POOL),
+		  OK(LIST(ITEM(POOL, ",\"name\":\"old\",\"state\":\"active\",\"tenantId\":\"" TENANT
+				     "\"")))},
+		 {NULL},
+		 .err = "exists already: " POOL "\n",
+		 .status = 3},
+	};
+
+	check_rows(state, rows, ARRAY_SIZE(rows));
+}
+
 static void test_nodes(void **state)
 {
 	static const struct row rows[] = {
@@ -608,6 +668,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tenants_sites_pools),
 		cmocka_unit_test(test_names_of_two_tenants),
+		cmocka_unit_test(test_names_of_what_is_over),
 		cmocka_unit_test(test_nodes),
 		cmocka_unit_test(test_keys_and_secrets),
 		cmocka_unit_test(test_quotas_usage_audit),
