@@ -68,6 +68,36 @@ static bool add_pins(struct cli *cli, json_t *options, struct error *error)
 
 /* --- flags --- */
 
+void hosting_name(struct buf *names, size_t *count, const char *option)
+{
+	buf_printf(names, "%s--%s", *count ? ", " : "", option);
+	++*count;
+}
+
+/* Does --control-plane have to say what the context's address can't be? A wrong one is told by itself. */
+static bool misses_address(struct cli *cli)
+{
+	const char *api = cli->context.values[CONTEXT_API].text;
+
+	return !options_given(cli->options, "control-plane") && !(api && syntax_https(api, true));
+}
+
+void hosting_missing(struct cli *cli, struct buf *names, size_t *count)
+{
+	bool now = false;
+
+	if (!options_given(cli->options, "image"))
+		hosting_name(names, count, "image");
+	for (size_t i = 0; i < ARRAY_SIZE(PINS); i++)
+		now |= pin_text(cli, i, true) != NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(PINS); i++) {
+		if (!pin_text(cli, i, now))
+			hosting_name(names, count, PINS[i].option);
+	}
+	if (misses_address(cli))
+		hosting_name(names, count, "control-plane");
+}
+
 static bool add_selector(struct cli *cli, json_t *options, struct error *error)
 {
 	const struct option_value *pairs = options_value(cli->options, "node-selector");
