@@ -4,6 +4,8 @@
 #include "manifest/core/syntax.h"
 #include "pki/wellknown.h"
 
+#include <stdio.h>
+
 const struct verb_field HOSTING_FIELDS[] = {
 	FIELD_TEXT("image", "image"),
 	FIELD_TEXT("namespace", "namespace"),
@@ -64,6 +66,26 @@ static bool add_pins(struct cli *cli, json_t *options, struct error *error)
 		tree_set(pins, PINS[i].key, tree_string(text));
 	}
 	return true;
+}
+
+void hosting_name_pin(struct cli *cli, struct error *error)
+{
+	char rest[ERROR_WHAT_SIZE];
+
+	for (size_t i = 0; i < ARRAY_SIZE(PINS); i++) {
+		const struct context_value *value = &cli->context.values[PINS[i].field];
+		const char *key = arena_printf(&cli->arena, "pins.%s", PINS[i].key);
+
+		if (!str_equal(error->field, key) || !str_starts(error->what, key) ||
+		    options_given(cli->options, PINS[i].option) || !value->text)
+			continue;
+		str_copy(rest, sizeof rest, error->what + strlen(key));
+		if (context_is_from_environment(&cli->context, PINS[i].field))
+			snprintf(error->what, sizeof error->what, "%s%s", value->origin, rest);
+		else
+			snprintf(error->what, sizeof error->what, "'%s': %s%s", value->origin,
+				 context_field_name(PINS[i].field), rest);
+	}
 }
 
 /* --- flags --- */

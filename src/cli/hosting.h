@@ -17,6 +17,9 @@ void hosting_missing(struct cli *cli, struct buf *names, size_t *count);
 /* "--a, --b": adds one, and counts it. */
 void hosting_name(struct buf *names, size_t *count, const char *option);
 
+/* What is wrong with a pin is said of the variable or the configuration that has it, where it is no flag's. */
+void hosting_name_pin(struct cli *cli, struct error *error);
+
 /* The object of options that --options FILE holds, or that the flags mean. */
 MUST_CHECK bool hosting_options(struct cli *cli, json_t **ret_options, struct error *error);
 

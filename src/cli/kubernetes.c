@@ -132,9 +132,10 @@ static bool check_alone(struct job *job, struct error *error)
 		return false;
 	if (manifest_read(job->options, &job->settings, error))
 		return true;
-	return options_given(cli->options, "options")
-		       ? error_wrap(error, "'%s'", text_of(job, "options"))
-		       : false;
+	if (options_given(cli->options, "options"))
+		return error_wrap(error, "'%s'", text_of(job, "options"));
+	hosting_name_pin(cli, error);
+	return false;
 }
 
 /* --- what the control plane says --- */

@@ -40,6 +40,9 @@ int verbs_set_up(void **state);
 		.body = "{\"error\":{\"code\":\"" code "\",\"message\":\"" message "\"}}",         \
 		.headers = "X-Request-Id: req_7\r\n",                                              \
 	}
+/* 400, for what stands in a field of the body. */
+#define REFUSED_FIELD(name, message)                                                               \
+	REFUSED(400, "INVALID_INPUT", name ": " message "\",\"field\":\"" name)
 /* With the API's own hint. */
 #define REFUSED_HINT(http, code, message, hint) REFUSED(http, code, message "\",\"hint\":\"" hint)
 #define TENANT                                  "ten_" ULID "a"

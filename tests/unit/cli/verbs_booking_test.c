@@ -187,6 +187,25 @@ static void test_reservations(void **state)
 		 {"GET /v1/reservations"},
 		 .err = "nothing was done: reservation 'rsv_nobody' not found",
 		 .status = 1},
+		/* What the API refuses is said of the flag. */
+		{"reserve --gpus 1 --for 1h --kubernetes --tenant " TENANT " --pool " POOL
+		 " --cpus 99999",
+		 {REFUSED_FIELD("resources.vcpu", "is 99999, must be between 1 and 4096")},
+		 {"\"vcpu\":99999"},
+		 .err = "error: --cpus: is 99999, must be between 1 and 4096\n",
+		 .status = 2},
+		{"reserve --gpus 1 --mig 1g=1 --for 1h --kubernetes --tenant " TENANT
+		 " --pool " POOL,
+		 {REFUSED_FIELD("devices[1].profile", "'1g' is not a profile")},
+		 {NULL},
+		 .err = "error: --mig: '1g' is not a profile\n",
+		 .status = 2},
+		{"reserve --gpus 1 --for 1h --kubernetes --nodes 300 --tenant " TENANT
+		 " --pool " POOL,
+		 {REFUSED_FIELD("gang.nodes", "is 300, must be between 1 and 256")},
+		 {NULL},
+		 .err = "error: --nodes: is 300",
+		 .status = 2},
 		/* What is refused of one keeps nothing from the others, and is how it ends. */
 		{"reservations cancel " RSV " " RSV2 " " RSV3,
 		 {REFUSED(404, "NOT_FOUND", "no such reservation"),

@@ -89,6 +89,13 @@ static void test_tenants_sites_pools(void **state)
 		 {"{\"policy\":{\"kubernetes\":{\"platformOperated\":true,\"taints\":[\"x=1:"
 		  "NoSchedule\",\"x=9:NoExecute\"]}},\"ifVersion\":7}"},
 		 .out = NULL},
+		{"pools update " POOL " --node-taint a=b:Never",
+		 {OK(ITEM(POOL, ",\"version\":7,\"policy\":" POLICY)),
+		  REFUSED_FIELD("policy.kubernetes.taints[2]",
+				"'a=b:Never' is not key=value:Effect")},
+		 {NULL},
+		 .err = "error: --node-taint: 'a=b:Never' is not key=value:Effect\n",
+		 .status = 2},
 		{"pools update " POOL " --unset kubernetes",
 		 {OK(ITEM(POOL, ",\"version\":7,\"policy\":" POLICY)), OK(ITEM(POOL, ""))},
 		 {"{\"policy\":{\"placement\":\"bin-pack\"},\"ifVersion\":7}"},
@@ -377,6 +384,14 @@ static void test_nodes(void **state)
 		 {"GET /v1/reservations?live=true"},
 		 .err = "1 reservation placed there for later is placed on other nodes, or waits",
 		 .status = 2},
+		{"nodes retire " NODE " --lost",
+		 {OK(ITEM(NODE, ",\"devices\":[{\"reservationId\":\"" RSV "\"}]")), OK(LIST("")),
+		  OK(ITEM(NODE, ""))},
+		 {NULL},
+		 .err = "frees its 1 booked device without asking the machine: pods there may "
+			"still "
+			"use it\n",
+		 .status = 2},
 		{"nodes retire " NODE,
 		 {OK(ITEM(NODE, "")), OK(LIST("")), OK(ITEM(NODE, ""))},
 		 {"POST /v1/nodes/" NODE "/retire?dryRun=true "},
@@ -432,6 +447,11 @@ static void test_nodes(void **state)
 		 {OK(LIST(""))},
 		 {"GET /v1/nodes?poolId=" POOL "&limit="},
 		 .out = NULL},
+		{"nodes label vm",
+		 {OK("{}")},
+		 {NULL},
+		 .err = "error: NAME=VALUE|NAME-... is missing\n",
+		 .status = 2},
 	};
 
 	check_rows(state, rows, ARRAY_SIZE(rows));
