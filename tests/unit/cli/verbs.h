@@ -53,6 +53,7 @@ int verbs_set_up(void **state);
 #define RSV2                                    "rsv_" ULID "n"
 #define RSV3                                    "rsv_" ULID "p"
 #define KEY                                     "key_" ULID "d"
+#define JOIN_TOKEN                              "jt_" ULID "s"
 #define NODE                                    "node_" ULID "e"
 #define QUOTA                                   "quo_" ULID "f"
 #define SECRET                                  "sec_" ULID "g"

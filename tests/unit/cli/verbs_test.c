@@ -506,6 +506,19 @@ static void test_keys_and_secrets(void **state)
 		 {OK(ITEM(SECRET, ""))},
 		 {"DELETE /v1/secrets/" SECRET " "},
 		 .out = SECRET "  deleted"},
+		/* A token alone joins nothing. */
+		{"join-tokens create --pool " POOL,
+		 {OK(ITEM(JOIN_TOKEN, ",\"token\":\"bcj1_x\""))},
+		 {"POST /v1/join-tokens "},
+		 .out = "bcj1_x",
+		 .err = "note: next, on the machine: bcd join --token-file FILE, a file of mode "
+			"0600. "
+			"Its /etc/bcd/config.toml names the control plane and the pins, which "
+			"'better-compute pki show' prints"},
+		{"join-tokens create --hosted --pool " POOL,
+		 {OK(ITEM(JOIN_TOKEN, ",\"token\":\"bcj1_x\""))},
+		 {NULL},
+		 .err = "better-compute kubernetes manifest makes such a token itself"},
 	};
 
 	check_rows(state, rows, ARRAY_SIZE(rows));
