@@ -1,5 +1,6 @@
 #include "sys/durable.h"
 
+#include "sys/durable_privacy.h"
 #include "sys/fd.h"
 #include "sys/random.h"
 
@@ -142,14 +143,16 @@ bool durable_create(const char *path, const void *data, size_t length, mode_t mo
 	return ok && sync_folder_of(path, error);
 }
 
-static bool check_private(int fd, const char *path, struct stat *ret_now, struct error *error)
+/* Why it can't be opened: what it is says more than the kernel's word for that. */
+static bool refuse_to_open(const char *path, struct error *error)
 {
-	if (fstat(fd, ret_now) < 0)
-		return error_os(error, "write '%s'", path);
-	if (!S_ISREG(ret_now->st_mode) || ret_now->st_uid != geteuid() || (ret_now->st_mode & 077))
-		return error_set(error, ERROR_FORBIDDEN,
-				 "write '%s': it is no file that is ours alone", path);
-	return true;
+	int os = errno;
+	struct stat now;
+
+	if (lstat(path, &now) == 0 && !privacy_check("write", path, &now, PRIVACY_ALONE, error))
+		return false;
+	errno = os;
+	return error_os(error, "write '%s'", path);
 }
 
 bool durable_overwrite_text(const char *path, const void *text, size_t length, struct error *error)
@@ -160,8 +163,10 @@ bool durable_overwrite_text(const char *path, const void *text, size_t length, s
 	bool ok;
 
 	if (fd < 0)
+		return refuse_to_open(path, error);
+	if (fstat(fd, &now) < 0)
 		return error_os(error, "write '%s'", path);
-	if (!check_private(fd, path, &now, error))
+	if (!privacy_check("write", path, &now, PRIVACY_ALONE, error))
 		return false;
 	/* One write, so that nobody finds half of it. */
 	buf_add(&whole, text, length);

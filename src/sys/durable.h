@@ -52,7 +52,8 @@ MUST_CHECK bool durable_create(const char *path, const void *data, size_t length
  * moment: for a secret that a killed process must not leave where nobody looks. Then the file has the
  * old text or the new one, whole (each is shorter than a page); a shorter one may still be followed
  * by newlines. After a power cut it may be either, or damaged. NOT_FOUND when it is gone, FORBIDDEN
- * when it isn't ours or others may read it. */
+ * when it isn't ours or others may read it, INVALID_STATE when it is no file or one with other names
+ * beside this; with what to do. */
 MUST_CHECK bool durable_overwrite_text(const char *path, const void *text, size_t length,
 				       struct error *error);
 /* Could a file be written there, as it looks now? For before what it is to hold is made. */

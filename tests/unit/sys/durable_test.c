@@ -237,7 +237,7 @@ static void test_a_new_folder_is_nobody_elses(void **state)
 /* In its own place: what is killed then leaves it there and nowhere else. */
 static void test_a_text_is_written_over(void **state)
 {
-	const char *path = folder_path(state, "f"), *link = folder_path(state, "l");
+	const char *path = folder_path(state, "f");
 	struct error error;
 	struct stat before, now;
 
@@ -251,15 +251,47 @@ static void test_a_text_is_written_over(void **state)
 	assert_int_equal(now.st_ino, before.st_ino);
 	assert_int_equal(now.st_mode & 0777, 0600);
 	assert_int_equal(count_entries(state), 1);
-	assert_int_equal(symlink(path, link), 0);
-	assert_false(durable_overwrite_text(link, "x", 1, &error));
-	assert_int_equal(chmod(path, 0640), 0);
-	expect_error(durable_overwrite_text(path, "x", 1, &error), &error, ERROR_FORBIDDEN,
-		     "ours alone");
-	expect_content(path, "longer than that\n");
 	assert_int_equal(unlink(path), 0);
 	expect_error(durable_overwrite_text(path, "x", 1, &error), &error, ERROR_NOT_FOUND, "f");
 	assert_true(durable_absent(path));
+}
+
+static void expect_refused(const char *path, enum error_code code, const char *what,
+			   const char *hint)
+{
+	struct error error;
+
+	expect_error(durable_overwrite_text(path, "x", 1, &error), &error, code, what);
+	if (!strstr(error.hint, hint))
+		fail_msg("no \"%s\": %s", hint, error.hint);
+}
+
+/* What is wrong with it, and what to do: each in its own words. */
+static void test_what_is_not_ours_alone_is_not_written_over(void **state)
+{
+	const char *path = folder_path(state, "f"), *link_to = folder_path(state, "l");
+	const char *fifo = folder_path(state, "fifo");
+	struct error error;
+
+	expect_ok(durable_create(path, "old\n", 4, 0600, &error), &error);
+	assert_int_equal(symlink(path, link_to), 0);
+	expect_refused(link_to, ERROR_INVALID_STATE, "/l': not a file but a link", "Remove it");
+	expect_refused(*state, ERROR_INVALID_STATE, "not a file but a folder", "another file");
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	expect_refused(fifo, ERROR_INVALID_STATE, "not a file but a fifo", "another file");
+	assert_int_equal(chmod(path, 0640), 0);
+	expect_refused(path, ERROR_FORBIDDEN, "others may read '", "chmod 600 '");
+	assert_int_equal(chmod(path, 0600), 0);
+	assert_int_equal(unlink(link_to), 0);
+	assert_int_equal(link(path, link_to), 0);
+	expect_refused(path, ERROR_INVALID_STATE, "/f': the file has 2 names", "remove this name");
+	assert_int_equal(unlink(link_to), 0);
+	expect_content(path, "old\n");
+	if (geteuid() == 0)
+		assert_int_equal(chown(path, 65534, 65534), 0);
+	else
+		path = "/etc/passwd";
+	expect_refused(path, ERROR_FORBIDDEN, "belongs to another user (uid ", "(chown ");
 }
 
 static void test_list_is_sorted_and_bounded(void **state)
@@ -485,6 +517,7 @@ int main(void)
 		IN_FOLDER(test_make_folder_with_parents),
 		IN_FOLDER(test_a_new_folder_is_nobody_elses),
 		IN_FOLDER(test_a_text_is_written_over),
+		IN_FOLDER(test_what_is_not_ours_alone_is_not_written_over),
 		IN_FOLDER(test_list_is_sorted_and_bounded),
 		IN_FOLDER(test_where_a_file_could_be_written),
 		IN_FOLDER(test_what_a_kill_left_is_tidied),
