@@ -6,6 +6,7 @@
 #include "sys/durable.h"
 
 #define INPUT_MAX_SIZE ((size_t)1 << 20) /* as the API takes */
+#define OUT_MODE       0644
 
 static const char *option_or_null(const struct cli *cli, const char *name)
 {
@@ -138,13 +139,21 @@ bool cli_check_out(struct cli *cli, struct error *error)
 	return options_given(cli->options, "force") || durable_absent(path) || exists(path, error);
 }
 
-bool cli_write_out(struct cli *cli, const void *data, size_t length, mode_t mode,
-		   struct error *error)
+bool cli_write_out(struct cli *cli, const struct buf *text, struct error *error)
 {
 	const char *path = options_text(cli->options, "out");
 
 	if (options_given(cli->options, "force"))
-		return durable_replace(path, data, length, mode, error);
-	return durable_create(path, data, length, mode, error) ||
+		return durable_replace(path, text->data, text->length, OUT_MODE, error);
+	return durable_create(path, text->data, text->length, OUT_MODE, error) ||
+	       (error->code == ERROR_CONFLICT && exists(path, error));
+}
+
+bool cli_write_secret(struct cli *cli, const struct buf *text, struct error *error)
+{
+	const char *path = options_text(cli->options, "out");
+
+	return durable_write_secret(path, text->data, text->length,
+				    options_given(cli->options, "force"), error) ||
 	       (error->code == ERROR_CONFLICT && exists(path, error));
 }

@@ -601,6 +601,9 @@ static void test_files_written(void **state)
 	buf_add_text(&line, " --force");
 	run_line(state, buf_text(&line), "", made, 1, &outcome);
 	assert_int_equal(outcome.status, 0);
+	ino_t before = stat_now.st_ino;
+	assert_int_equal(stat(path, &stat_now), 0);
+	assert_int_equal(stat_now.st_ino, before); /* it was in no other file */
 }
 
 int main(void)
