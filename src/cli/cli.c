@@ -68,7 +68,7 @@ static bool only_pool(struct cli *cli, const json_t *pools, const char **ret_id,
 
 bool cli_pool(struct cli *cli, const char **ret_id, struct error *error)
 {
-	const char *text = option_or_null(cli, "pool");
+	const char *text = option_or_null(cli, "pool"), *only;
 	CLEANUP(tree) json_t *pools = NULL;
 
 	if (!text)
@@ -76,7 +76,8 @@ bool cli_pool(struct cli *cli, const char **ret_id, struct error *error)
 	if (text)
 		return noun_resolve(cli, NOUN_POOL, text, ret_id, error);
 	return api_list(cli->api, noun_get(NOUN_POOL)->path, NULL, &pools, error) &&
-	       only_pool(cli, pools, ret_id, error);
+	       only_pool(cli, pools, &only, error) &&
+	       noun_resolve(cli, NOUN_POOL, only, ret_id, error);
 }
 
 static bool read_stdin(struct buf *content, struct error *error)
