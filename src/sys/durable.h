@@ -59,7 +59,7 @@ MUST_CHECK bool durable_overwrite_text(const char *path, const void *text, size_
 				       struct error *error);
 /* A text into a private file of its own, and never into another one, as above. `replace`: also where something has that
  * name, whose content goes then, or its file where that isn't ours alone; else CONFLICT. After a failure a file that
- * was made for it is gone again. */
+ * was made for it is gone again, or empty where its folder can't be synced. */
 MUST_CHECK bool durable_write_secret(const char *path, const void *text, size_t length,
 				     bool replace, struct error *error);
 /* Could a file be written there, as it looks now? For before what it is to hold is made. */
