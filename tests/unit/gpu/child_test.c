@@ -235,20 +235,20 @@ static void test_one_that_hangs_is_killed_and_comes_back(void **state UNUSED)
 		int64_t asked;
 
 		hang(functions[i], false);
-		start_with(bcd, 300);
+		start_with(bcd, 1000);
 		loop_timer_start(world.tick, 1);
 		asked = clock_us();
 		wait_until(has_failure);
-		assert_true(clock_us() - asked < 2000000);
+		assert_true(clock_us() - asked < 8000000);
 		assert_int_equal(world.readings, 0);
 		assert_int_equal(world.stuck, 0);
-		assert_non_null(strstr(world.error.what, "did not answer within 300 ms"));
+		assert_non_null(strstr(world.error.what, "did not answer within 1000 ms"));
 		hang_no_more();
 		wait_until(has_reading);
 		loop_timer_stop(world.tick);
 		/* bcd keeps its turn meanwhile: one that waited would have missed all of it */
 		assert_true(world.ticks > 20);
-		assert_true(world.longest < 300);
+		assert_true(world.longest < 1000);
 		child_destroy(world.child);
 		world.child = NULL;
 		world.ticks = 0;
@@ -391,7 +391,7 @@ static void start_script(const char *lines)
 	fprintf(file, "#!/bin/sh\n%s\n", lines);
 	assert_int_equal(fclose(file), 0);
 	assert_int_equal(chmod(path, 0700), 0);
-	start_with(path, 300);
+	start_with(path, 1000);
 }
 
 static void test_what_is_no_answer_is_a_failure(void **state UNUSED)

@@ -55,7 +55,7 @@ static void test_a_pair_that_stays_torn_says_so(void **state)
 	write_kubeconfig("", "client-certificate: certificate.pem, client-key: key.pem");
 	write_file(folder_path(state, "certificate.pem"), world.second.certificate);
 	write_file(folder_path(state, "key.pem"), world.first.key);
-	send_as(kube_get(NODE), KUBE_NORMAL, 400, NULL);
+	send_as(kube_get(NODE), KUBE_NORMAL, 1000, NULL);
 	loop_run(world.loop);
 	assert_int_equal(world.reason, KUBE_UNREACHED);
 	assert_int_equal(world.error.code, ERROR_INVALID_CONFIG);
@@ -244,7 +244,7 @@ static void test_programs_that_fail(void **state)
 	begin(state, &FINE, 1);
 	for (size_t i = 0; i < ARRAY_SIZE(TABLE); i++) {
 		write_program(TABLE[i].script);
-		send_as(kube_get(NODE), KUBE_NORMAL, 400, NULL);
+		send_as(kube_get(NODE), KUBE_NORMAL, 1000, NULL);
 		loop_run(world.loop);
 		assert_int_equal(world.reason, KUBE_UNREACHED);
 		assert_int_equal(world.error.code, TABLE[i].code);

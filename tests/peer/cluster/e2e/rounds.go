@@ -510,6 +510,9 @@ func reports(logs []string) (map[string]time.Time, error) {
 	return first, nil
 }
 
+// woken is how late this process may hear of another's end on a busy machine, and the log's resolution.
+const woken = 20 * time.Millisecond
+
 // judge compares to the moment: bcd's decision comes after the end of every process that had the GPU.
 func (r *round) judge() error {
 	decided, err := reports(r.w.P.NodeLogs())
@@ -526,7 +529,7 @@ func (r *round) judge() error {
 		}
 		line := fmt.Sprintf("bcd's decision %5.1f s, seen in the API %5.1f s", at.Sub(r.start).Seconds(), r.released[a.id].Sub(r.start).Seconds())
 		for _, t := range r.watch.of(a.id) {
-			if t.gone.IsZero() || t.gone.After(at.Add(time.Millisecond)) { // the log's resolution
+			if t.gone.IsZero() || t.gone.After(at.Add(woken)) {
 				return wrong("bcd decided at %v that %s is released; %+v", at, a.id, t)
 			}
 			for _, l := range r.lodgers {
