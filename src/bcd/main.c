@@ -1,6 +1,7 @@
 #include "bcd/verbs.h"
 
 #include "cli/man.h"
+#include "cli/output.h"
 #include "sys/answer.h"
 #include "text/suggest.h"
 
@@ -85,7 +86,7 @@ static int print_man(void)
 	man_title(&text, ".SH", "FILES");
 	man_item(&text, CONFIG_DEFAULT_PATH, "The configuration, unless --config names another.");
 	buf_add_text(&text, ".SH SEE ALSO\n.BR better-compute (1)\n");
-	fputs(buf_text(&text), stdout);
+	output_man(&text, "bcd");
 	return EXIT_DONE;
 }
 

@@ -2,6 +2,7 @@
 #include "unit/cli/verbs.h"
 
 #include "cli/commands.h"
+#include "cli/noun.h"
 
 #define TEN "üüüüüüüüüü"
 
@@ -185,6 +186,42 @@ static void test_names_of_two_tenants(void **state)
 		 {NULL},
 		 .err = "error: pool 'h100' not found",
 		 .status = 1},
+		/* A whole id, too, whoever has it. */
+		{"pools show " POOL " --tenant " TENANT,
+		 {OK(ITEM(POOL, OF(TENANT, "h100"))), OK(ITEM(POOL, OF(TENANT, "h100")))},
+		 {"GET /v1/pools/" POOL " "},
+		 .out = "h100"},
+		{"pools show " POOL " --tenant " TENANT,
+		 {REFUSED(404, "NOT_FOUND", "no such pool")},
+		 {"GET /v1/pools/" POOL " "},
+		 .err = "All pools: better-compute pools",
+		 .status = 1},
+		{"sites archive " SITE " --yes --tenant " TENANT,
+		 {OK(ITEM(SITE, ",\"name\":\"dc1\""))},
+		 {NULL},
+		 .err = "site '" SITE "' is no tenant's, nor that of '" TENANT "'\n",
+		 .status = 2},
+		/* A join token is its pool's tenant's. */
+		{"join-tokens create --pool " POOL2 " --tenant acme",
+		 {TWO_TENANTS, OK(ITEM(POOL2, OF(TENANT2, "h100"))), TWO_TENANTS},
+		 {NULL},
+		 .err = "pool '" POOL2 "' belongs to tenant 'umbrella', not to 'acme'\n",
+		 .status = 2},
+		{"join-tokens create --tenant " TENANT,
+		 {OK(LIST(ITEM(POOL2, OF(TENANT2, "h100") ",\"state\":\"active\""))),
+		  OK(ITEM(POOL2, OF(TENANT2, "h100"))), TWO_TENANTS},
+		 {NULL},
+		 .err = "pool '" POOL2 "' belongs to tenant 'umbrella', not to '" TENANT "'\n",
+		 .status = 2},
+		{"join-tokens create --pool h100 --tenant " TENANT2,
+		 {TWO_POOLS, OK("{\"token\":\"bcj1_x\",\"id\":\"jt_1\"}")},
+		 {"\"poolId\":\"" POOL2 "\""},
+		 .out = "bcj1_x"},
+		{"reserve --tenant " TENANT " --pool " POOL2
+		 " --gpus 1 --for 1h --kubernetes -o name",
+		 {OK(ITEM(RSV, ",\"state\":\"placed\""))},
+		 {"POST /v1/reservations ", "\"poolId\":\"" POOL2 "\""},
+		 .out = RSV "\n"},
 		/* What it uses may be somebody else's, where only they have it. */
 		{"pools create new --tenant " TENANT2 " --site dc1 --gpu-model H100",
 		 {OK(LIST(ITEM(SITE, OF(TENANT, "dc1")))), OK(ITEM(POOL2, ""))},
@@ -589,6 +626,53 @@ static void test_pki(void **state)
 	check_rows(state, rows, ARRAY_SIZE(rows));
 }
 
+static bool takes_tenant(const struct command *row)
+{
+	for (const struct option *option = row->options; option && option->name; option++) {
+		if (str_equal(option->name, "tenant"))
+			return true;
+	}
+	return false;
+}
+
+/* Of what whoever says both means nobody knows: no command that has --tenant does anything then. */
+static void test_an_id_of_another_tenant_is_refused(void **state)
+{
+	const struct fake_answer answers[] = {OK(ITEM(POOL, OF(TENANT, "h100"))), TWO_TENANTS};
+	static struct outcome outcome;
+	size_t tried = 0;
+
+	for (size_t i = 0; CLI_COMMANDS[i]; i++) {
+		for (const struct command *row = CLI_COMMANDS[i]; row->noun; row++) {
+			CLEANUP(buf) struct buf line = {0};
+			const char *text;
+
+			if (!takes_tenant(row) || row->min_operands == 0 ||
+			    str_equal(row->verb ? row->verb : "", "create"))
+				continue;
+			command_name(&line, row);
+			buf_printf(&line, " %s_" ULID "b --tenant " TENANT2,
+				   noun_get(row->names)->prefix);
+			if (row->flags & COMMAND_ASKS)
+				buf_add_text(&line, " --yes");
+			if (row->verb && str_equal(row->verb, "update"))
+				buf_add_text(&line, " --name other");
+			text = buf_text(&line);
+			run_line(state, text, "", answers, ARRAY_SIZE(answers), &outcome);
+			check_has(text, "stderr", outcome.err,
+				  "b' belongs to tenant 'acme', not to '" TENANT2 "'\n"
+				  "  If that is the one: --tenant acme. ");
+			assert_int_equal(outcome.status, 2);
+			for (size_t k = 0; k < 3; k++) {
+				static const char *const METHODS[] = {"POST ", "PATCH ", "DELETE "};
+				assert_null(strstr(outcome.seen, METHODS[k]));
+			}
+			tried++;
+		}
+	}
+	assert_true(tried > 10);
+}
+
 /* Said alone it would do what somebody meant to ask about: no command that has it sends anything. */
 static void test_exit_code_is_of_a_dry_run(void **state)
 {
@@ -694,6 +778,9 @@ static void test_files_written(void **state)
 	buf_add_text(&line, " --force");
 	run_line(state, buf_text(&line), "", made, 1, &outcome);
 	assert_int_equal(outcome.status, 0);
+	ino_t before = stat_now.st_ino;
+	assert_int_equal(stat(path, &stat_now), 0);
+	assert_int_equal(stat_now.st_ino, before); /* it was in no other file */
 }
 
 int main(void)
@@ -706,6 +793,7 @@ int main(void)
 		cmocka_unit_test(test_keys_and_secrets),
 		cmocka_unit_test(test_quotas_usage_audit),
 		cmocka_unit_test(test_pki),
+		cmocka_unit_test(test_an_id_of_another_tenant_is_refused),
 		cmocka_unit_test(test_exit_code_is_of_a_dry_run),
 		cmocka_unit_test(test_exit_statuses),
 		cmocka_unit_test(test_a_policy_from_a_file),
