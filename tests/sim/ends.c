@@ -125,6 +125,28 @@ void ends_untold(void)
 		in(BOUND_MS + MISSED_MS, REFUSED_MS, meanwhile[sim_below(ARRAY_SIZE(meanwhile))]);
 }
 
+/* --- slowly --- */
+
+static void run_static(void *arg UNUSED)
+{
+	people_run_static_pod();
+}
+
+static void remove_manifest(void *arg UNUSED)
+{
+	people_remove_manifest();
+}
+
+void ends_slowly(void)
+{
+	if (!programs_serving())
+		return;
+	people_reserve("gpu", 1, BOOKED_MIN, 0);
+	in(BOUND_MS + 1, 1, run_static);
+	in(BOUND_MS + MISSED_MS, MISSED_MS, remove_manifest);
+	in(BOUND_MS + MISSED_MS, MISSED_MS, release_last);
+}
+
 /* --- forgotten --- */
 
 static void lose_state(void *arg UNUSED)

@@ -145,6 +145,25 @@ MUTANTS = [
         ("src/node/reaper.c",
          "\t\t.uid = what->uid,\n\t\t.grace_period_s", "\t\t.grace_period_s"),
     ]),
+    ("a-deletion-is-taken-by-any-answer", [
+        ("src/kube/core/answer.c",
+         "\t\treturn (done && is_about(body, wanted)) ||\n"
+         "\t\t       (is_of_kind(body, wanted) && is_the_one(body, wanted));\n", "\t\treturn true;\n"),
+    ], SEEDS),
+    ("a-list-of-whatever-is-the-pods", [
+        ("src/kube/core/answer.c",
+         "\tcase KUBE_FORM_LIST:\n\t\treturn is_of_kind(body, wanted);\n", "\tcase KUBE_FORM_LIST:\n\t\treturn true;\n"),
+    ], VANISH),
+    ("a-list-that-did-not-come-is-empty", [
+        ("src/node/podlist.c",
+         "\t\tpodlist_note_trouble(&list->trouble, failure);\n",
+         "\t\tpodlist_note_trouble(&list->trouble, failure);\n"
+         "\t\tunlisted_on_pods(list->node, NULL, 0, list->asked);\n"),
+    ], VANISH),
+    ("a-pod-that-could-not-be-read-is-gone", [
+        ("src/node/podlist.c",
+         "\tif (list->unread) {\n", "\tif (list->unread && first.code == ERROR_NONE) {\n"),
+    ], VANISH),
     ("deleted-for-what-is-bound", [
         ("src/node/core/reap.c",
          "(!view->bound_known || is_bound(view, holder->allocation))", "!view->bound_known"),

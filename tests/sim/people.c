@@ -110,7 +110,7 @@ static void ask_kubelet(json_t *request, standin_answer_fn *fn)
 	sim_schedule(&programs.kubelet, 0, ask_now, asked)->is_work = true;
 }
 
-void people_run_pod(const char *class, uint64_t count, bool bound, bool stubborn)
+static void run_pod(const char *class, uint64_t count, bool bound, bool stubborn, bool is_static)
 {
 	char name[32], resource[32];
 	snprintf(name, sizeof name, "pod-%llu", (unsigned long long)++people.pods);
@@ -118,8 +118,25 @@ void people_run_pod(const char *class, uint64_t count, bool bound, bool stubborn
 	sim_trace("run %s with %llu of %s", name, (unsigned long long)count, resource);
 	ask_kubelet(json_pack("{s:s, s:s, s:s, s:I, s:b, s:b, s:b}", "verb", "run-pod", "name",
 			      name, "resource", resource, "count", (json_int_t)count, "bound",
-			      bound, "stubborn", stubborn, "static", sim_chance(8)),
+			      bound, "stubborn", stubborn, "static", is_static),
 		    on_pod);
+}
+
+void people_run_pod(const char *class, uint64_t count, bool bound, bool stubborn)
+{
+	run_pod(class, count, bound, stubborn, sim_chance(8));
+}
+
+void people_run_static_pod(void)
+{
+	run_pod("gpu", 1, true, false, true);
+}
+
+void people_remove_manifest(void)
+{
+	char name[32];
+	snprintf(name, sizeof name, "pod-%llu", (unsigned long long)people.pods);
+	sim_world_pod_ends(name, 0);
 }
 
 void people_delete_pod(uint64_t number)

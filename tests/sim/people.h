@@ -30,5 +30,7 @@ void people_release(const char *id);
 void people_release_all(void);
 
 void people_run_pod(const char *class, uint64_t count, bool bound, bool stubborn);
+void people_run_static_pod(void);
+void people_remove_manifest(void); /* of the last pod */
 void people_delete_pod(uint64_t number);
 void people_force_pod(uint64_t number); /* at the API server */

@@ -12,16 +12,25 @@
 #define MINUTE_MS         60000
 #define KNOWN_MS          60000 /* longer than bcd goes by an answer, and tries to send a request */
 #define UNREADABLE_ONE_IN 5     /* lists with a pod that can't be read */
-#define STRANGER_ONE_IN   40    /* answers of something else in the API server's place */
+#define STRANGER_ONE_IN   40    /* answers of something else in the API server's place, */
+#define STRANGER_LISTS    20    /* and so of lists, */
+#define STRANGER_DELETES  12    /* and of deletions */
 
 static struct {
 	json_t *labels; /* of the Node; NULL: nothing was asked of it yet */
 	uint64_t deletions;
 	int64_t away_until_ms, refuses_until_ms;
+	bool strange; /* something else may answer in its place */
 } api;
+
+void sim_api_begin(bool strange)
+{
+	api.strange = strange;
+}
 
 void sim_api_end(void)
 {
+	api.strange = false;
 	json_decref(TAKE(api.labels));
 	api.deletions = 0;
 	api.away_until_ms = api.refuses_until_ms = 0;
@@ -150,11 +159,23 @@ static int answer_delete(const char *name, const json_t *body, json_t **ret_body
 
 /* --- the list --- */
 
+/* Not a pod is in it. */
+static json_t *make_others(void)
+{
+	return json_pack("{s:s, s:s, s:{}, s:[]}", "kind", "ServiceList", "apiVersion", "v1",
+			 "metadata", "items");
+}
+
 static int answer_list(json_t **ret_body)
 {
-	json_t *items = json_array();
+	json_t *items;
 	char version[24];
 
+	if (sim_chance(STRANGER_LISTS)) {
+		*ret_body = make_others();
+		return 200;
+	}
+	items = json_array();
 	sim_changes_look();
 	snprintf(version, sizeof version, "%lld", (long long)sim_changes_version());
 	vec_each (sim_pods_all(), struct sim_pod * *object)
@@ -168,6 +189,77 @@ static int answer_list(json_t **ret_body)
 	*ret_body = json_pack("{s:s, s:s, s:{s:s}, s:o}", "kind", "PodList", "apiVersion", "v1",
 			      "metadata", "resourceVersion", version, "items", items);
 	return 200;
+}
+
+/* --- somebody else's --- */
+
+/* Of the right kind, and of another name: as of another cluster, or of the question before. */
+static json_t *make_anothers(void)
+{
+	json_t *done;
+
+	switch (sim_below(3)) {
+	case 0:
+		return object_of("Pod", "default", "another");
+	case 1:
+		return object_of("Node", "", "node-2");
+	default:
+		done = status_about("", "another");
+		json_object_del(done, "reason");
+		tree_set(done, "status", tree_string("Success"));
+		return done;
+	}
+}
+
+/* A health check's, a default backend's, another cluster's or a broken server's: none of it may count. */
+static int answer_stranger(json_t **ret_body)
+{
+	bool missing = sim_below(2);
+
+	switch (sim_below(8)) {
+	case 0:
+		*ret_body = json_pack("{s:s}", "status", "ok");
+		return 200;
+	case 1:
+		*ret_body = json_object();
+		return 200;
+	case 2:
+		*ret_body = make_others();
+		return 200;
+	case 3:
+		*ret_body = json_pack("{s:s, s:s}", "kind", "PodList", "apiVersion", "v1");
+		return 200;
+	case 4:
+		*ret_body = json_pack("{s:s}", "message", "default backend");
+		return missing ? 404 : 409;
+	case 5:
+		*ret_body = status_of(missing ? "NotFound" : "Conflict");
+		return missing ? 404 : 409;
+	case 6:
+		*ret_body = make_anothers();
+		return 200;
+	default:
+		*ret_body = status_of("InternalError");
+		return 200;
+	}
+}
+
+/* Most deletions are in the calm. */
+static bool is_strangers(const char *method)
+{
+	return str_equal(method, "DELETE") ? api.strange && sim_below(STRANGER_DELETES) == 0
+					   : sim_chance(STRANGER_ONE_IN);
+}
+
+/* What a watch of something else tells. */
+static json_t *make_anothers_event(void)
+{
+	char version[24];
+	json_t *object = object_of("Service", "default", "another");
+
+	snprintf(version, sizeof version, "%lld", (long long)sim_changes_version());
+	tree_set(json_object_get(object, "metadata"), "resourceVersion", tree_string(version));
+	return json_pack("{s:s, s:o}", "type", "MODIFIED", "object", object);
 }
 
 /* --- the watch --- */
@@ -187,6 +279,12 @@ int sim_api_watch(const char *path, int64_t *ret_version, json_t **ret_body)
 	if (!str_starts(path, "/api/v1/pods?") ||
 	    !strstr(path, "fieldSelector=spec.nodeName%3Dnode-1"))
 		sim_broken("the API server is asked to watch %s", path);
+	if (is_strangers("GET")) {
+		if (sim_below(2))
+			return answer_stranger(ret_body);
+		*ret_body = make_anothers_event();
+		return 200;
+	}
 	if (version >= 0 && sim_changes_forgot(version)) {
 		*ret_body = status_of("Expired");
 		return 410;
@@ -230,33 +328,13 @@ static int answer_label(const json_t *body, json_t **ret_body)
 	return answer_node(ret_body);
 }
 
-/* A health check's, a default backend's, another cluster's or a broken server's: none of it may count. */
-static int answer_stranger(json_t **ret_body)
-{
-	switch (sim_below(4)) {
-	case 0:
-		*ret_body = json_pack("{s:s}", "status", "ok");
-		return 200;
-	case 1:
-		*ret_body = json_pack("{s:s, s:s, s:{}, s:[]}", "kind", "ServiceList", "apiVersion",
-				      "v1", "metadata", "items");
-		return 200;
-	case 2:
-		*ret_body = json_pack("{s:s}", "message", "default backend");
-		return sim_below(2) ? 404 : 409;
-	default:
-		*ret_body = status_of("InternalError");
-		return 200;
-	}
-}
-
 int sim_api_answer(const char *method, const char *path, const json_t *body, json_t **ret_body)
 {
 	static const char pods[] = "/api/v1/namespaces/default/pods/";
 
 	if (!api.labels)
 		api.labels = json_pack("{s:s}", "kubernetes.io/hostname", "node-1");
-	if (sim_chance(STRANGER_ONE_IN))
+	if (is_strangers(method))
 		return answer_stranger(ret_body);
 	if (str_equal(path, "/api/v1/nodes/node-1"))
 		return answer_node(ret_body);

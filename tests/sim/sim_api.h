@@ -2,7 +2,7 @@
  * sim_api: the API server of the node's cluster, as bcd's Kubernetes client meets it.
  *
  * Requests  are lost, refused, carried out without an answer (sim_http.c); lists have a pod that can't be read; the
- *           server is away, or refuses bcd alone. And now and then a name belongs to a newcomer by the time a deletion
+ *           server is away, or refuses bcd alone, or something else answers in its place. And now and then a name belongs to a newcomer by the time a deletion
  *           arrives.
  * Checks    7: no pod is deleted that holds nothing but what is bound on the node, and none that
  *           bcd didn't mean; no pod is forced before it had its minute, nor while bcd has no other
@@ -14,6 +14,7 @@
 
 #include <jansson.h>
 
+void sim_api_begin(bool strange); /* may something else answer in its place? Not in a scene */
 void sim_api_end(void);
 uint64_t sim_api_deletions(void); /* that were carried out */
 void sim_http_end(void);          /* what is still on its way */
@@ -31,6 +32,6 @@ bool sim_api_is_refusing(void);
 
 /* One request that has arrived. `*ret_body` is the answer's. */
 int sim_api_answer(const char *method, const char *path, const json_t *body, json_t **ret_body);
-/* A request to watch pods: 200, and after which version, -1 for anew; else with the answer's body. */
+/* A request to watch pods: 200, and after which version, -1 for anew; or with the whole of an answer. */
 int sim_api_watch(const char *path, int64_t *ret_version, json_t **ret_body);
 int sim_api_refuse(json_t **ret_body); /* the answer of a server that is in trouble */

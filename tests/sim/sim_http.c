@@ -309,6 +309,18 @@ static void stream_begins(struct travel *travel)
 	tell(call);
 }
 
+/* Something else's: one object, and no more comes. */
+static void stream_of_another(struct travel *travel, const json_t *said)
+{
+	struct http_call *call = travel->call;
+
+	call->travel = NULL;
+	add_piece(call, PIECE_BEGINS, sim_delay(TRAVEL_MS));
+	send_event(call, said);
+	add_piece(call, PIECE_ENDS, call->last_ms - sim.now_ms);
+	travel_end(travel);
+}
+
 /* At the API server, which is no process of this world. */
 static void on_arrival(void *arg)
 {
@@ -320,6 +332,10 @@ static void on_arrival(void *arg)
 
 		travel->answer.status = sim_api_watch(travel->path, &version, &body);
 		if (travel->answer.status == 200 && travel->way == HTTP_ANSWERED && travel->call) {
+			if (body) {
+				stream_of_another(travel, body);
+				return;
+			}
 			travel->call->version = version;
 			stream_begins(travel);
 			return;

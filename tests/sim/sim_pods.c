@@ -17,10 +17,11 @@
 #define MANIFEST_MS  30000
 #define GIVEN_UP_MS  200000
 
-#define FINAL_MS   100  /* an object is there in its final phase for so long, */
-#define FINAL_MORE 1900 /* and at most so much longer */
-#define KILL_MS    4000 /* from the end of a grace to that of its processes, at most */
-#define LOOKS_MS   6000 /* between two looks, 5 s, and what an answer takes */
+#define FINAL_MS   100   /* an object is there in its final phase for so long, */
+#define FINAL_MORE 1900  /* and at most so much longer */
+#define KILL_MS    4000  /* from the end of a grace to that of its processes, at most */
+#define LOOKS_MS   6000  /* between two looks, 5 s, and what an answer takes */
+#define STUCK_MS   90000 /* the same of one that its kubelet can't kill at once */
 #define SHORT_S    2
 #define ORPHAN_MS  12000 /* a kubelet that hears ends what it doesn't know, on a busy machine */
 
@@ -164,11 +165,15 @@ bool sim_pods_lives_on(const char *uid)
 	until_ms = ends_of_grace(object) + (int64_t)sim_below(KILL_MS);
 	if (until_ms > sim.now_ms && sim_below(3) == 0)
 		until_ms = sim.now_ms + (int64_t)sim_below((uint64_t)(until_ms - sim.now_ms));
+	/* Its mirror stays until it is over, so that is known. */
+	object->stuck = *object->mirror && !object->gone && programs.in_pod && sim_below(2);
+	if (object->stuck)
+		until_ms += (int64_t)sim_below(STUCK_MS);
 	object->lives_until_ms = until_ms > sim.now_ms ? until_ms : sim.now_ms;
 	if (lives(object))
 		sim_trace("%s lives on for %lld ms", object->name,
 			  (long long)(until_ms - sim.now_ms));
-	if (lives(object) && *object->mirror && programs.in_pod && sim_below(2))
+	if (lives(object) && *object->mirror && programs.in_pod && !object->stuck && sim_below(2))
 		delete_mirror(object);
 	return lives(object);
 }
@@ -450,7 +455,8 @@ void sim_pods_force(const char *name)
 {
 	struct sim_pod *object = sim_pods_by_name(name);
 
-	if (!object || object->newcomer || sim_api_is_away())
+	/* Nothing would tell of one that is stuck. */
+	if (!object || object->newcomer || object->stuck || sim_api_is_away())
 		return;
 	note_asked(object);
 	if (object->spec_s > SHORT_S && !*object->mirror && sim_below(3) == 0) {
@@ -485,6 +491,8 @@ void sim_pod_delete(struct sim_pod *object, int64_t grace_s)
 	}
 	if (grace_s == 0 && !object->finalizer)
 		object->gone = true;
+	if (object->gone && object->stuck && lives(object)) /* nothing would tell of it */
+		object->lives_until_ms = sim.now_ms;
 	tell_kubelet(object, grace_s);
 }
 

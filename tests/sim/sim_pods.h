@@ -33,6 +33,7 @@ struct sim_pod {
 	bool failed;             /* somebody set its phase, its containers run on */
 	int64_t spec_s;          /* its spec's grace */
 	int64_t lives_until_ms; /* dropped by the kubelet its processes run out their grace; 0: none do */
+	bool stuck; /* longer than that: its kubelet can't kill them, its mirror tells */
 	bool deleting;
 	int64_t deleted_ms, grace_s; /* of the gentlest deletion that is under way */
 	int64_t late_ms;             /* the kubelet hears of a deletion so much later */

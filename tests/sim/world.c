@@ -144,7 +144,7 @@ static void on_op(void *arg UNUSED)
 	if (sim.calm)
 		return;
 	if (world.options.vanish && sim_below(4))
-		ends_untold();
+		(sim_below(4) ? ends_untold : ends_slowly)();
 	else if (world.options.clocks && sim_below(8) == 0)
 		trouble_clock();
 	else if (world.options.lost && sim_below(8) == 0)
@@ -307,6 +307,7 @@ static void storm_begins(const struct world_options *options)
 		programs_leave_one_replica();
 	programs.in_pod = options->in_pod || (!options->calm && !options->lost && sim_below(2));
 	kubelet_begin(options->kubelets ? 1 : 3);
+	sim_api_begin(!options->calm);
 }
 
 static void sum_up(void)
