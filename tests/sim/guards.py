@@ -115,6 +115,10 @@ MUTANTS = [
         ("src/node/report.c",
          "\t\t.write_error = records_trouble(node, now),\n", ""),
     ], RELEASE),
+    ("nobody-hears-of-a-write-that-hangs", [
+        ("src/node/records.c",
+         "\tif (node->ticket)\n\t\t(void)durable_hangs(node->ticket->job, now, &error);\n", "\t(void)now;\n"),
+    ], SEEDS),
     ("nobody-hears-that-the-kubelet-cannot-be-told", [
         ("src/node/report.c",
          "\t\t.plugin_error = plugin_error(node, now, &plugin_ms, &texts),\n", ""),

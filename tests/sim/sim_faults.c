@@ -1,11 +1,16 @@
 #include "sim/sim_faults.h"
 
 #include "sim/programs.h"
+#include "sim/sim_fiber.h"
+#include "sim/told.h"
 
 #include <errno.h>
 
 #define BY_CHANCE_ONE_IN 500 /* of what changes a file of bcd's */
-#define NO_TIME_ONE_IN   20  /* of the questions who has which device: the kubelet limits them */
+#define HANG_ONE_IN      30  /* of what bcd's workers do */
+#define HANG_CHANGES     8   /* which of its changes it is, at most */
+#define HANG_MS          120000
+#define NO_TIME_ONE_IN   20 /* of the questions who has which device: the kubelet limits them */
 
 static const char *const names[SIM_EFFECTS] = {
 	[SIM_OPEN] = "open",       [SIM_READ] = "read",       [SIM_STAT] = "stat",
@@ -50,6 +55,9 @@ static struct {
 	int64_t lasting_ms, full_until_ms;
 	struct sim_failed failed;
 	struct sim_streaks streaks;
+	uint64_t hangs_in; /* so many changes of the work that runs now; 0: in none */
+	char hangs[256];   /* the file that hangs; "": none does */
+	int64_t hangs_since_ms;
 } faults;
 
 const char *sim_effect_name(enum sim_effect effect)
@@ -285,4 +293,45 @@ int sim_fault_of(const struct sim_process *process, enum sim_effect effect, cons
 	int error = fails_by_plan(effect, target);
 	streak_note(effect, target, error);
 	return error;
+}
+
+/* --- a disk that lets one wait --- */
+
+bool sim_hang_may_come(const struct sim_process *process)
+{
+	faults.hangs_in = 0;
+	/* In a pod nothing else tells of a pod that couldn't be put on record. */
+	if (process != &programs.bcd || programs.in_pod || *faults.hangs ||
+	    !sim_chance(HANG_ONE_IN))
+		return false;
+	faults.hangs_in = 1 + sim_below(HANG_CHANGES);
+	return true;
+}
+
+int64_t sim_hang_ms(void)
+{
+	return 1 + (int64_t)sim_below(HANG_MS);
+}
+
+void sim_hang_at(const char *path)
+{
+	if (faults.hangs_in == 0 || !fiber_inside() || --faults.hangs_in > 0)
+		return;
+	sim_trace("%s hangs", path);
+	str_copy(faults.hangs, sizeof faults.hangs, path);
+	faults.hangs_since_ms = sim.now_ms;
+	told_of_hang();
+	fiber_stop();
+}
+
+void sim_hang_ends(void)
+{
+	sim_trace("%s hangs no more", faults.hangs);
+	*faults.hangs = '\0';
+}
+
+const char *sim_hang(int64_t *ret_since_ms)
+{
+	*ret_since_ms = faults.hangs_since_ms;
+	return *faults.hangs ? faults.hangs : NULL;
 }

@@ -8,6 +8,7 @@
  *           process without descriptors, an endpoint that refuses, a folder with a bad block, or, by turns
  *           with that, one file of it.
  *           Of the control plane its statements only.
+ * Hangs     by chance a change of a file by one of bcd's workers: for a minute or two, then it goes on.
  * Not       the world's own calls, nor those of other processes.
  */
 #pragma once
@@ -93,3 +94,13 @@ const char *sim_fault_text(int error);
 /* An effect of the running code is about to happen: 0, or how it fails instead. */
 int sim_fault(enum sim_effect effect, const char *target);
 int sim_fault_of(const struct sim_process *process, enum sim_effect effect, const char *target);
+
+/* --- a disk that lets one wait --- */
+
+/* Work begins. By chance one of its changes of files will hang: then it must run in a fiber, which stops there. */
+bool sim_hang_may_come(const struct sim_process *process);
+int64_t sim_hang_ms(void);          /* for so long it stops, from now on */
+void sim_hang_at(const char *path); /* such a change is about to be made */
+void sim_hang_ends(void);           /* it goes on, or its process dies */
+/* What hangs, and since when; NULL: nothing does. */
+const char *sim_hang(int64_t *ret_since_ms);

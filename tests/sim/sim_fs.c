@@ -328,6 +328,13 @@ static bool fails(enum sim_effect effect, const char *path)
 	return error;
 }
 
+/* May hang here first, while its process dies. */
+static bool dies_at(const char *what, const char *path)
+{
+	sim_hang_at(path);
+	return sim_crash_point(what, path);
+}
+
 static struct descriptor *descriptor_get(int fd)
 {
 	size_t index = (size_t)(fd - FIRST_FD);
@@ -359,6 +366,8 @@ static bool folder_is_there(const char *path)
 
 int sim_open(const char *path, int flags, ...)
 {
+	if (flags & O_CREAT)
+		sim_hang_at(path);
 	struct inode *inode = inode_at(path);
 	if (!sim_effective())
 		return fail(EIO);
@@ -419,7 +428,7 @@ ssize_t sim_read(int fd, void *out, size_t length)
 ssize_t sim_write(int fd, const void *data, size_t length)
 {
 	struct descriptor *descriptor = descriptor_get(fd);
-	if (!descriptor || sim_crash_point("write", descriptor->path))
+	if (!descriptor || dies_at("write", descriptor->path))
 		return fail(EIO);
 	descriptor->written = true;
 	int error = sim_fault(SIM_WRITE, descriptor->path);
@@ -455,7 +464,7 @@ int sim_ftruncate(int fd, off_t length)
 int sim_fsync(int fd)
 {
 	struct descriptor *descriptor = descriptor_get(fd);
-	if (!descriptor || sim_crash_point("fsync", descriptor->path))
+	if (!descriptor || dies_at("fsync", descriptor->path))
 		return fail(EIO);
 	struct inode *inode = descriptor->inode;
 	if (fails(SIM_FSYNC, descriptor->path)) {
@@ -549,6 +558,7 @@ int sim_mkdir(const char *path, mode_t mode)
 
 int sim_unlink(const char *path)
 {
+	sim_hang_at(path);
 	struct inode *inode = inode_at(path);
 	if (!inode)
 		return fail(ENOENT);
@@ -607,6 +617,7 @@ static void folder_move(const char *from, const char *to)
 
 int sim_rename(const char *from, const char *to)
 {
+	sim_hang_at(to);
 	struct inode *inode = inode_at(from);
 	if (!inode || !folder_is_there(to))
 		return fail(ENOENT);

@@ -2,6 +2,8 @@
 #include "sim/sim_loop.h"
 
 #include "sim/sim.h"
+#include "sim/sim_faults.h"
+#include "sim/sim_fiber.h"
 #include "sys/clock.h"
 
 #include <stdio.h>
@@ -180,6 +182,7 @@ struct work {
 	struct loop *loop;
 	loop_fn *work, *done;
 	void *arg;
+	struct fiber *fiber; /* it has begun, and waits for the disk */
 };
 
 static void work_done(void *arg)
@@ -189,17 +192,45 @@ static void work_done(void *arg)
 	work.done(work.arg);
 }
 
-static void work_run(void *arg)
+static void work_more(void *arg);
+
+static void went_on(struct work *work, bool ended)
+{
+	if (ended)
+		work->fiber = NULL;
+	sim_schedule(work->loop->process, ended ? sim_delay(1) : sim_hang_ms(),
+		     ended ? work_done : work_more, work)
+		->is_work = true;
+}
+
+static void work_more(void *arg)
+{
+	struct work *work = arg;
+	sim_hang_ends();
+	went_on(work, fiber_resume(work->fiber));
+}
+
+static void do_work(void *arg)
 {
 	struct work *work = arg;
 	work->work(work->arg);
-	sim_schedule(work->loop->process, sim_delay(1), work_done, work)->is_work = true;
+}
+
+static void work_run(void *arg)
+{
+	struct work *work = arg;
+	bool ended = true;
+	if (sim_hang_may_come(work->loop->process))
+		ended = fiber_start(do_work, work, &work->fiber);
+	else
+		do_work(work);
+	went_on(work, ended);
 }
 
 void loop_work(struct loop *loop, loop_fn *run, loop_fn *done, void *arg)
 {
 	struct work *work = mem_alloc(sizeof *work);
-	*work = (struct work){loop, run, done, arg};
+	*work = (struct work){.loop = loop, .work = run, .done = done, .arg = arg};
 	sim_schedule(loop->process, sim_delay(WORK_MS), work_run, work)->is_work = true;
 }
 

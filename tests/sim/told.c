@@ -8,6 +8,8 @@
 /* It goes on if it fails so long after it did so often in a row; an answer that never comes is waited for 15 s. */
 #define NAMED_MS 20000
 #define LOOK_MS  2000
+#define HANG_MS  15000 /* bcd waits for 10 s, and looks now and then */
+#define AGAIN_MS 5000
 #define LOOKS    2 /* in a row: a stream that has just come may not have told all */
 
 static struct {
@@ -199,4 +201,35 @@ void told_of_streaks(bool idle)
 		sim_broken("%s of %s has failed %llu times in a row (%s), and nothing names it",
 			   sim_effect_name(unnamed->effect), unnamed->target,
 			   (unsigned long long)unnamed->times, sim_fault_text(unnamed->error));
+}
+
+/* --- what hangs --- */
+
+static bool names_hang(const char *text, const void *arg UNUSED)
+{
+	return strstr(text, "it hangs");
+}
+
+static void hang_look(void *arg UNUSED)
+{
+	CLEANUP(tree) json_t *status = NULL;
+	int64_t since_ms;
+	const char *path = sim_hang(&since_ms), *type;
+
+	if (!path || sim.now_ms - since_ms < HANG_MS)
+		return;
+	/* Who was frozen had no time to look. */
+	if (sim.now_ms - programs.bcd.frozen_until_ms >= HANG_MS) {
+		status = bcd_status();
+		type = find_condition(json_object_get(status, "conditions"), names_hang, NULL);
+		if (!type || !str_equal(type, "RecordsUnwritable"))
+			sim_broken("%s has hung for %lld s, and nothing tells of it", path,
+				   (long long)(sim.now_ms - since_ms) / 1000);
+	}
+	sim_schedule(NULL, AGAIN_MS, hang_look, NULL);
+}
+
+void told_of_hang(void)
+{
+	sim_schedule(NULL, HANG_MS, hang_look, NULL);
 }

@@ -21,3 +21,6 @@ void told_begin(void);
 /* Each second: whatever bcd fails at again and again must be named, or the world is broken. `idle`: nothing is bound and
  * nothing is being released. */
 void told_of_streaks(bool idle);
+
+/* A write of bcd's has begun to hang: from soon on its status must say so (RecordsUnwritable), for as long as it does. */
+void told_of_hang(void);
