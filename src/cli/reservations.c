@@ -267,7 +267,7 @@ static const struct option LIST_OPTIONS[] = {
 };
 
 static const struct option RELEASE_OPTIONS[] = {
-	WAIT_OPTIONS("until no pod holds a device any more"),
+	WAIT_OPTIONS("until no pod holds a device any more; fails when that is never said"),
 	{0},
 };
 
@@ -307,7 +307,9 @@ static const struct verb_field LIST_FIELDS[] = {
 	.summary = "give booked GPUs back", .operands = "ID...", .min_operands = 1,                \
 	.max_operands = COMMAND_MANY, .names = NOUN_RESERVATION, .options = RELEASE_OPTIONS,       \
 	.more = "The node withdraws the devices at once. They are free for others when no "        \
-		"pod holds them any more: --wait waits for that.",                                 \
+		"pod holds them any more: --wait waits for that. When the node never says so, "    \
+		"the release is ended 5 minutes after the next booking of them began, or a day "   \
+		"after its own end; that is told as unconfirmed, and --wait ends with 1.",         \
 	.check = wait_check, .run = release
 
 #define RESERVATIONS .noun = "reservations", .names = NOUN_RESERVATION

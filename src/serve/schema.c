@@ -303,7 +303,7 @@ static const struct schema_field DEGRADED_CAUSE[] = {
 };
 
 static const struct schema_field RESERVATION_CONDITION[] = {
-	{.name = "type", SCHEMA_TEXT, NEEDED, "DevicesHeld, Degraded, Unconfirmed", .example = "DevicesHeld"},
+	{.name = "type", SCHEMA_TEXT, NEEDED, "Waiting, ReleaseUnconfirmed, DevicesHeld, Degraded, Unconfirmed", .example = "DevicesHeld"},
 	{.name = "reason", SCHEMA_TEXT, NEEDED, "why, in one word", .example = "PodsHoldDevices"},
 	{.name = "message", SCHEMA_TEXT, NEEDED, "why, in a sentence", .example = "waiting for pods to end"},
 	{.name = "since", SCHEMA_TIME, NEEDED, "since when"},
