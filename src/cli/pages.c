@@ -300,6 +300,8 @@ void page_of_node(struct cli *cli, const json_t *item)
 	add_host(&page, "memory", item, "memoryGiB", " GiB");
 	add_host(&page, "pages 2Mi", item, "hugepages2MiGiB", " GiB");
 	add_host(&page, "pages 1Gi", item, "hugepages1GiGiB", " GiB");
+	if (json_is_true(json_object_get(item, "spot")))
+		page_line(&page, "spot", "takes only reservations made with --spot");
 	add_name(cli, &page, NOUN_POOL, "pool", item, "poolId");
 	add_name(cli, &page, NOUN_SITE, "site", item, "siteId");
 	add_name(cli, &page, NOUN_TENANT, "tenant", item, "tenantId");

@@ -79,6 +79,21 @@ static void release_all(struct world *world, struct world_node *nodes, size_t co
 	}
 }
 
+/* Whose devices a gang waits for keeps its end, and isn't told to extend to it. */
+static void check_not_extended(struct world *world, const json_t *reservation)
+{
+	json_t *body = json_pack("{s:s}", "duration", "9h");
+	struct control_call call = {
+		.principal = &world->operator, .id = world_text(reservation, "id"), .body = body};
+	json_t *answer = NULL;
+	struct error error;
+
+	expect_error(world_ask(world, control_reservation_patch, &call, &answer, &error), &error,
+		     ERROR_CONFLICT, "waits for that moment");
+	assert_string_equal(error.hint, "That is its end: it can't be extended at all.");
+	json_decref(body);
+}
+
 /* --- two gangs on four nodes --- */
 
 /* proves: GANG-1 GANG-2 GANG-3 GANG-8 GANG-10 */
@@ -118,6 +133,7 @@ static void test_of_two_gangs_one_runs_and_one_waits_holding_nothing(void **stat
 			break;
 		else
 			assert_true(i == 0);
+	check_not_extended(world, first);
 	brief = reserve_for(world, 8, "1h");
 	assert_string_equal(world_text(brief, "state"), "placed");
 	/* The first one is given back: the second runs, whole, and the one behind it waits on. */
