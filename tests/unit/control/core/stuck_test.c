@@ -47,7 +47,7 @@ static void test_carry_ends_a_day_after_the_allocations_own_end(void **state)
 	assert_int_equal(at(&view, END + 2 * STUCK_MAX_CARRY_MS).step, STUCK_WAIT);
 }
 
-/* proves: RES-19 RES-28 RES-29 RES-30 */
+/* proves: RES-28 RES-29 RES-30 */
 static void test_what_is_booked_next_is_not_pushed_away(void **state)
 {
 	struct stuck_view view = usual();
