@@ -47,6 +47,13 @@ static void test_reservations(void **state)
 		  OK(LIST("")), OK(LIST(""))},
 		 {"GET /v1/capacity "},
 		 .out = "CLOSED"},
+		{"capacity",
+		 {OK("{\"items\":[{\"poolId\":\"" POOL
+		     "\",\"class\":\"gpu\",\"total\":8,\"free\":8,\"spotOnly\":8,"
+		     "\"booked\":0,\"unhealthy\":0,\"unavailable\":0,\"nodes\":1}]}"),
+		  OK(LIST("")), OK(LIST(""))},
+		 {"GET /v1/capacity "},
+		 .out = "SPOT ONLY"},
 		{"capacity --preview --gpus 8 --for 8h --kubernetes --nodes 2 --same rack --spot "
 		 "--tenant " TENANT " --pool " POOL,
 		 {OK("{\"fits\":false,\"nodes\":[],\"firstFitAt\":\"2026-11-30T02:00:00.000Z\","

@@ -125,6 +125,9 @@ static void test_reasons_and_conditions(void **state)
 	assert_string_equal(view_reasons(&arena, busy, asked),
 			    "2 nodes: too few devices free in that time, at most 1 on one node "
 			    "(DevicesBusy)");
+	CLEANUP(tree) json_t *spot = tree("[{\"reason\":\"SpotOnly\",\"nodes\":1}]");
+	assert_string_equal(view_reasons(&arena, spot, asked),
+			    "1 node: only for spot reservations, say --spot (SpotOnly)");
 	assert_null(view_reasons(&arena, NULL, asked));
 	assert_string_equal(view_conditions(&arena, json_object_get(held, "conditions")),
 			    "DevicesHeld: pod a/b holds 2");

@@ -3,6 +3,7 @@
 #include "unit/control/world.h"
 
 #include "control/core/stuck.h"
+#include "control/metrics.h"
 
 #define HOUR_MS ((int64_t)60 * 60 * 1000)
 
@@ -153,6 +154,8 @@ static void test_gap_before_the_next_booking_is_given_to_the_node(void **state)
 {
 	struct world *world = *state;
 	struct world_node node;
+	struct control_metrics metrics;
+	struct error error;
 	json_t *first;
 	const char *id;
 
@@ -176,6 +179,8 @@ static void test_gap_before_the_next_booking_is_given_to_the_node(void **state)
 	first = world_reservation(world, id);
 	assert_string_equal(world_text(first, "conditions.0.type"), "DevicesHeld");
 	assert_string_equal(world_text(world_reserve(world, 1), "state"), "pending");
+	expect_ok(control_metrics(&world->control, &metrics, &error), &error);
+	assert_int_equal(metrics.gpus_taken, 2);
 	database_advance(60000);
 	world_heartbeat(world, &node);
 	world_tick(world);

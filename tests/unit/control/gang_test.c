@@ -94,6 +94,22 @@ static void check_not_extended(struct world *world, const json_t *reservation)
 	json_decref(body);
 }
 
+/* Nobody has booked the nodes from then on: it is the gang that waits for them that is in the way. */
+static void check_kept_for_the_gang(struct world *world, const json_t *before)
+{
+	json_t *preview =
+		world_call(world, control_capacity_preview, NULL,
+			   "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":\"gpu\","
+			   "\"count\":8}],"
+			   "\"duration\":\"30m\",\"binding\":\"kubernetes\",\"startAt\":\"%s\","
+			   "\"gang\":{\"nodes\":2}}",
+			   world->tenant, world->pool, world_text(before, "endAt"));
+
+	assert_string_equal(world_text(preview, "reasons.0.reason"), "WaitingGang");
+	assert_int_equal(world_int(preview, "reasons.0.nodes"), 3);
+	assert_string_equal(world_text(preview, "reasons.1.reason"), "TooFewNodes");
+}
+
 /* --- two gangs on four nodes --- */
 
 /* proves: GANG-1 GANG-2 GANG-3 GANG-8 GANG-10 */
@@ -122,6 +138,7 @@ static void test_of_two_gangs_one_runs_and_one_waits_holding_nothing(void **stat
 			   world->tenant, world->pool);
 	assert_false(world_int(preview, "fits"));
 	assert_string_equal(world_text(preview, "state"), "pending");
+	check_kept_for_the_gang(world, first);
 	/* When the second gang has what it waits for, a node is left over. */
 	assert_string_equal(world_text(preview, "firstFitAt"), world_text(first, "endAt"));
 	longer = reserve_for(world, 8, "3h");
