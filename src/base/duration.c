@@ -13,6 +13,8 @@ static const struct {
 	{'s', "s", 1000},
 };
 
+#define DURATION_UNITS "Its units are d, h, m and s, the larger first"
+
 /* Reads digits; false on none or on a number that can't be a duration. */
 static bool read_number(const char **at, int64_t *ret_number)
 {
@@ -60,15 +62,17 @@ bool duration_parse(const char *text, const char *field, int64_t min_ms, int64_t
 	int64_t ms;
 	char low[DURATION_TEXT_SIZE], high[DURATION_TEXT_SIZE];
 
-	if (!read_parts(text, &ms))
-		return error_field(error, field, "'%.40s' is not a duration such as 8h or 1h30m",
-				   text);
-	if (ms < min_ms || ms > max_ms) {
-		duration_format(low, min_ms);
-		duration_format(high, max_ms);
+	duration_format(low, min_ms);
+	duration_format(high, max_ms);
+	if (!read_parts(text, &ms)) {
+		error_field(error, field, "'%.40s' is not a duration such as 8h or 1h30m", text);
+		if (max_ms == INT64_MAX)
+			return error_hint(error, DURATION_UNITS ".");
+		return error_hint(error, DURATION_UNITS "; it is from %s to %s.", low, high);
+	}
+	if (ms < min_ms || ms > max_ms)
 		return error_field(error, field, "'%.40s' is not between %s and %s", text, low,
 				   high);
-	}
 	*ret_ms = ms;
 	return true;
 }

@@ -1,6 +1,8 @@
 #include "node/join.h"
 #include "bcd/verbs.h"
 #include "node/confine.h"
+#include "node/status.h"
+#include "sys/net.h"
 
 #include <stdio.h>
 
@@ -19,6 +21,22 @@ static const struct option options_table[] = {
 	 .help = "a private CA for --server, instead of join.ca_file"},
 	{0},
 };
+
+/* In a pod the next container is started by itself, and where bcd runs it takes over what was stored. */
+static void say_next(const struct options *options, const struct config *config)
+{
+	CLEANUP(free) char *path = identity_path(config->run, STATUS_SOCKET);
+	const char *file = options_text(options, "config");
+
+	if (config->in_pod || net_unix_is_socket(path))
+		return;
+	fflush(stdout);
+	fprintf(stderr,
+		"note: bcd doesn't run here yet. Start it: %sbcd node%s%s. How it does: bcd "
+		"status%s%s\n",
+		file ? "" : "systemctl enable --now bcd, or by hand ", file ? " --config " : "",
+		file ? file : "", file ? " --config " : "", file ? file : "");
+}
 
 static int run(const struct options *options)
 {
@@ -43,6 +61,7 @@ static int run(const struct options *options)
 		printf("%s joined before\n", identity.node_id);
 	else
 		printf("%s joined as %s\n", identity.node_id, identity.trust);
+	say_next(options, &config);
 	return exit;
 }
 

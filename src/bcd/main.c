@@ -1,6 +1,7 @@
 #include "bcd/verbs.h"
 
 #include "cli/man.h"
+#include "cli/output.h"
 #include "sys/answer.h"
 #include "text/suggest.h"
 
@@ -85,7 +86,7 @@ static int print_man(void)
 	man_title(&text, ".SH", "FILES");
 	man_item(&text, CONFIG_DEFAULT_PATH, "The configuration, unless --config names another.");
 	buf_add_text(&text, ".SH SEE ALSO\n.BR better-compute (1)\n");
-	fputs(buf_text(&text), stdout);
+	output_man(&text, "bcd");
 	return EXIT_DONE;
 }
 
@@ -166,6 +167,17 @@ static int run_without_verb(int argc, char **argv)
 	return options_given(&options, "help") ? EXIT_DONE : EXIT_USAGE;
 }
 
+/* `bcd help`, `bcd help status`: as --help says it. */
+static int run_help(int argc, char **argv)
+{
+	const struct verb *verb;
+
+	if (argc == 0)
+		return print_help();
+	verb = verb_find(argv[0]);
+	return verb ? print_verb_help(verb) : unknown_verb(argv[0]);
+}
+
 static int run(int argc, char **argv)
 {
 	int at = find_verb(argc, argv);
@@ -175,6 +187,8 @@ static int run(int argc, char **argv)
 		return run_without_verb(argc, argv);
 	if (at == 1 && str_equal(argv[at], NVML_VERB.name))
 		return run_verb(&NVML_VERB, argc - 2, argv + 2);
+	if (at == 1 && str_equal(argv[at], "help"))
+		return run_help(argc - 2, argv + 2);
 	verb = verb_find(argv[at]);
 	if (!verb)
 		return unknown_verb(argv[at]);

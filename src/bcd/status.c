@@ -22,6 +22,8 @@
 #define EXIT_DEGRADED    1
 #define EXIT_UNREACHABLE 3
 #define HEAD_INDENT      2  /* of what of the first line goes on in a second */
+#define LABEL_WIDTH      10 /* of "condition ", behind which a line goes on */
+#define TEXT_MIN         16 /* characters of text in a line, however narrow the terminal */
 #define TIMEOUT_S        30 /* a loop that hasn't turned for so long is dead (DOC-26) */
 
 static const struct option options_table[] = {
@@ -178,6 +180,12 @@ static void show_head(const json_t *status, size_t width, struct buf *out)
 	buf_printf(&line, "   api: %s", text_of(status, "api"));
 	page_add_wrapped(out, buf_text(&line), HEAD_INDENT,
 			 width > HEAD_INDENT ? width - HEAD_INDENT : SIZE_MAX);
+}
+
+static void show_source(const json_t *status, struct buf *out)
+{
+	const json_t *gateway = json_object_get(status, "gateway");
+
 	if (*text_of(gateway, "error"))
 		buf_printf(out, "  gateway: %s\n", text_of(gateway, "error"));
 	if (true_of(status, "simulated"))
@@ -518,19 +526,47 @@ static size_t terminal_width(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
+/* Goes on behind its label, or a bit further in where it is of the line above. */
+static void add_line(struct buf *out, const char *line, size_t width)
+{
+	size_t indent = strspn(line, " "), label = indent > 0 ? indent : LABEL_WIDTH;
+	size_t column = indent > 0 ? indent + HEAD_INDENT : LABEL_WIDTH;
+
+	if (strlen(line) < label)
+		label = strlen(line);
+	buf_add(out, line, label);
+	page_add_wrapped(out, line + label, column,
+			 width == 0                  ? SIZE_MAX
+			 : width < column + TEXT_MIN ? TEXT_MIN
+						     : width - column);
+}
+
+/* Moves lines over, as wide as the terminal is. */
+static void add_lines(struct buf *out, struct buf *lines, size_t width)
+{
+	CLEANUP(free) char *text = buf_take_text(lines);
+	char *rest = text;
+
+	for (char *line; (line = strsep(&rest, "\n")) && rest;)
+		add_line(out, line, width);
+}
+
 static void show(const json_t *status, bool wide)
 {
 	CLEANUP(free) char *text = NULL;
 	size_t width = terminal_width();
-	struct buf out = {0};
+	struct buf out = {0}, lines = {0};
 
 	show_head(status, width, &out);
-	show_confinement(status, &out);
+	show_source(status, &lines);
+	show_confinement(status, &lines);
+	add_lines(&out, &lines, width);
 	show_devices(status, width, wide, &out);
-	show_trouble(status, &out);
-	show_resources(status, &out);
-	show_releases(status, &out);
-	show_conditions(status, wide, &out);
+	show_trouble(status, &lines);
+	show_resources(status, &lines);
+	show_releases(status, &lines);
+	show_conditions(status, wide, &lines);
+	add_lines(&out, &lines, width);
 	text = buf_take_text(&out);
 	table_sanitize_lines(text);
 	fputs(text, stdout);
@@ -570,12 +606,16 @@ static bool ask_either(const struct options *options, const struct config *confi
 
 static void show_waiting(const json_t *status)
 {
+	CLEANUP(buf) struct buf line = {0}, out = {0};
 	char since[DURATION_TEXT_SIZE];
 
 	age(since, status, number_of(status, "since"));
-	printf("bcd %s   waits (%s) for %s: another bcd serves this machine; this one takes over "
-	       "when it ends\n",
-	       text_of(status, "bcd"), since, text_of(status, "waitingFor"));
+	buf_printf(&line,
+		   "bcd %s   waits (%s) for %s: another bcd serves this machine; this one takes "
+		   "over when it ends",
+		   text_of(status, "bcd"), since, text_of(status, "waitingFor"));
+	add_line(&out, buf_text(&line), terminal_width());
+	fputs(buf_text(&out), stdout);
 }
 
 static int run(const struct options *options)

@@ -15,7 +15,8 @@ static bool find_url(struct cli *cli, char **ret_url, struct error *error)
 	       serve_database_url(database_home(cli), given, ret_url, error);
 }
 
-static bool show(struct cli *cli, const char *what, const char *path,
+/* `into` NULL: it isn't told. */
+static bool show(struct cli *cli, const char *what, const char *path, const char *into,
 		 const struct backup_info *info)
 {
 	CLEANUP(tree) json_t *answer = NULL;
@@ -25,9 +26,12 @@ static bool show(struct cli *cli, const char *what, const char *path,
 	answer = json_pack("{s:s, s:s, s:s, s:i, s:I, s:I}", "file", path, "madeAt", made,
 			   "lineage", info->lineage, "schema", info->schema_version, "tables",
 			   (json_int_t)info->tables, "rows", (json_int_t)info->rows);
+	if (into)
+		tree_set(answer, "into", tree_string(into));
 	if (!output_raw(cli, answer))
-		printf("%s %s: %lld rows of %lld tables, as of %s\n", what, path,
-		       (long long)info->rows, (long long)info->tables, made);
+		output_line("%s %s%s%s: %lld rows of %lld tables, as of %s", what, path,
+			    into ? " into " : "", into ? into : "", (long long)info->rows,
+			    (long long)info->tables, made);
 	return true;
 }
 
@@ -74,10 +78,41 @@ static bool backup(struct cli *cli, struct error *error)
 	if (!done && error->code == ERROR_NOT_FOUND && !error->hint[0])
 		error_hint(error, "Name the control plane's folder: --home DIR; or its database: "
 				  "--database-file FILE.");
-	return done && show(cli, "wrote", path, &info);
+	return done && show(cli, "wrote", path, NULL, &info);
 }
 
 /* --- restore --- */
+
+/* What `up` made here. */
+#define HOME_HERE CONTEXT_STATE_DEFAULT "/serve"
+
+/* A folder that nobody named is not made, and not filled beside the one that is meant. */
+static bool check_home(const struct cli *cli, struct error *error)
+{
+	bool here = durable_is_own_folder(HOME_HERE);
+
+	if (options_given(cli->options, "home") || database_is_elsewhere(cli) ||
+	    (durable_stamp(DATABASE_DEFAULT_HOME).exists && !here))
+		return true;
+	error_set(error, ERROR_INVALID_INPUT, "--home is needed: %s",
+		  here ? "a control plane's folder is here, and it may not be meant"
+		       : "there is no '" DATABASE_DEFAULT_HOME "'");
+	return error_hint(error,
+			  "Name the control plane's folder: --home %s; or its database: "
+			  "--database-file FILE.",
+			  here ? HOME_HERE : "DIR");
+}
+
+/* As whoever called named it: a database's own address may hold a password. */
+static const char *place(struct cli *cli)
+{
+	const char *file = options_text(cli->options, "database-file");
+
+	return !database_is_elsewhere(cli)
+		       ? arena_printf(&cli->arena, "%s/better-compute.db", database_home(cli))
+	       : file ? arena_printf(&cli->arena, "the database of %s", file)
+		      : options_text(cli->options, "database");
+}
 
 static bool restore(struct cli *cli, struct error *error)
 {
@@ -88,7 +123,8 @@ static bool restore(struct cli *cli, struct error *error)
 	char *url;
 	bool done;
 
-	if (!durable_read(path, BACKUP_MAX_SIZE, &text, error) || !find_url(cli, &url, error))
+	if (!check_home(cli, error) || !durable_read(path, BACKUP_MAX_SIZE, &text, error) ||
+	    !find_url(cli, &url, error))
 		return false;
 	/* Of the home's own database alone: another one has nothing to do with that folder. */
 	if (!database_is_elsewhere(cli) && !durable_make_folder(database_home(cli), 0700, error)) {
@@ -98,7 +134,7 @@ static bool restore(struct cli *cli, struct error *error)
 	done = backup_restore(url, &text, path, force, &info, error);
 	serve_forget_url(url);
 	buf_wipe(&text);
-	if (!done || !show(cli, "restored", path, &info))
+	if (!done || !show(cli, "restored", path, place(cli), &info))
 		return false;
 	output_note("nodes meet a new lineage: they report all they hold, and take what it says");
 	output_note(
@@ -142,7 +178,9 @@ const struct command BACKUP_COMMANDS[] = {
 			"date. The database gets a new lineage, so that nodes don't take its "
 			"numbers for those of before: each reports what it holds, and gives back "
 			"what this database doesn't know. A database that holds something is "
-			"replaced with --force only.",
+			"replaced with --force only. A folder that --home names is made where it "
+			"is "
+			"missing; without --home it has to be there.",
 		.example = "better-compute restore --home ./control-plane monday.backup",
 		.run = restore,
 	},

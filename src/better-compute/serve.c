@@ -90,12 +90,15 @@ static bool read_options(struct cli *cli, struct serve_options *ret_options, str
 
 /* --- serve --init --- */
 
+/* In the file that is there for it: whoever is killed leaves the key there or nowhere. */
 static bool keep_key(const char *path, const char *key, struct error *error)
 {
 	CLEANUP(buf) struct buf line = {0};
 
 	buf_printf(&line, "%s\n", key);
-	return durable_replace(path, line.data, line.length, 0600, error);
+	bool ok = durable_overwrite_text(path, line.data, line.length, error);
+	buf_wipe(&line);
+	return ok;
 }
 
 static bool key_exists(const char *path, struct error *error)

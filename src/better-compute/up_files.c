@@ -1,4 +1,5 @@
 #include "better-compute/up_files.h"
+#include "base/hash.h"
 #include "gpu/core/scenario.h"
 #include "pki/rotation.h"
 #include "pki/seal.h"
@@ -254,28 +255,90 @@ static bool take_real_gpus(struct arena *arena, struct up_files *files)
 	return true;
 }
 
+/* The first line of what is written here tells it from what a person, or `bcd sim`, made of it since. */
+#define MARK_SIZE 128
+
+static void format_mark(const char *rest, char ret_mark[MARK_SIZE])
+{
+	snprintf(ret_mark, MARK_SIZE,
+		 "# Written by better-compute up (%016llx); --gpus keeps it once it is edited.\n",
+		 (unsigned long long)hash_text(rest));
+}
+
+static bool is_unedited(const char *text)
+{
+	const char *end = strchr(text, '\n');
+	char mark[MARK_SIZE];
+
+	if (!end)
+		return false;
+	format_mark(end + 1, mark);
+	return str_starts(text, mark);
+}
+
+static bool write_gpus(struct up_files *files, const struct scenario *scenario, struct error *error)
+{
+	CLEANUP(buf) struct buf rest = {0}, text = {0};
+	char mark[MARK_SIZE];
+
+	scenario_format(scenario, &rest);
+	format_mark(buf_text(&rest), mark);
+	buf_printf(&text, "%s%s", mark, buf_text(&rest));
+	if (!durable_replace(files->gpus, text.data, text.length, 0600, error))
+		return false;
+	files->gpus_made = true;
+	return true;
+}
+
+/* May --gpus have its place? */
+static bool check_unedited(const char *path, struct error *error)
+{
+	CLEANUP(buf) struct buf text = {0};
+
+	if (!durable_read(path, SCENARIO_MAX_FILE, &text, error))
+		return false;
+	if (is_unedited(buf_text(&text)))
+		return true;
+	error_set(error, ERROR_CONFLICT, "--gpus: '%s' is there, and isn't as up wrote it", path);
+	return error_hint(error, "To take the GPUs as it says: --gpus 'sim:%s'. Else move it away.",
+			  path);
+}
+
+/* `--gpus sim:FILE` of the very file that it would write. */
+static bool names_itself(const struct up_options *options, const struct up_files *files)
+{
+	const char *asked = options->gpus;
+	struct stat a, b;
+
+	return str_starts(asked, "sim:") && stat(asked + strlen("sim:"), &a) == 0 &&
+	       stat(files->gpus, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* What the first start was to have is settled by its pool. */
+static bool place_gpus(const struct up_options *options, struct up_files *files,
+		       const struct scenario *asked, struct error *error)
+{
+	bool exists = durable_stamp(files->gpus).exists;
+	bool settled = durable_stamp(files->context).exists;
+
+	files->gpus_kept = exists && settled && !files->gpus_auto;
+	if (exists && (settled || files->gpus_auto || names_itself(options, files)))
+		return true;
+	return (!exists || check_unedited(files->gpus, error)) && write_gpus(files, asked, error);
+}
+
 static bool prepare_gpus(const struct up_options *options, struct arena *arena,
 			 struct up_files *files, struct error *error)
 {
 	CLEANUP(scenario) struct scenario asked = {0}, scenario = {0};
-	CLEANUP(buf) struct buf text = {0};
-	bool exists, settled; /* its pool was made for them */
 
 	/* What was asked for must make sense also where it comes too late. */
 	files->gpus_auto = str_equal(options->gpus, "auto");
 	if (files->gpus_auto && take_real_gpus(arena, files))
 		return true;
-	exists = durable_stamp(files->gpus).exists;
-	settled = durable_stamp(files->context).exists;
-	files->gpus_kept = exists && settled && !files->gpus_auto;
-	if (!make_scenario(options->gpus, &asked, error))
+	if (!make_scenario(options->gpus, &asked, error) ||
+	    !place_gpus(options, files, &asked, error))
 		return false;
-	if (!exists || (!settled && !files->gpus_auto)) {
-		scenario_format(&asked, &text);
-		if (!durable_replace(files->gpus, text.data, text.length, 0600, error))
-			return false;
-		files->gpus_made = true;
-	}
 	if (!read_scenario(files->gpus, &scenario, error))
 		return false;
 	files->pool_model =
@@ -305,9 +368,10 @@ bool up_files_prepare(const struct up_options *options, struct arena *arena, str
 
 void up_files_forget_gpus(const struct up_files *files)
 {
-	struct error ignored; /* the next start with --gpus writes them anew */
+	struct error ignored; /* the next start with --gpus writes them anew, or says why not */
 
-	if (files->gpus_made && !durable_stamp(files->context).exists)
+	if (files->gpus_made && !durable_stamp(files->context).exists &&
+	    check_unedited(files->gpus, &ignored))
 		(void)!durable_remove(files->gpus, &ignored);
 }
 

@@ -51,11 +51,11 @@ MUST_CHECK bool up_files_open(const char *state, struct arena *arena, struct up_
 			      struct error *error);
 
 /* With the folder locked: decides the rest, and makes what the first start needs but the control
- * plane's own home. */
+ * plane's own home. CONFLICT when --gpus would take the place of a gpus.toml that a person edited. */
 MUST_CHECK bool up_files_prepare(const struct up_options *options, struct arena *arena,
 				 struct up_files *files, struct error *error);
 
-/* A first start that failed: the next one may be given other GPUs. */
+/* A first start that failed: the next one may be given other GPUs, unless somebody edited these. */
 void up_files_forget_gpus(const struct up_files *files);
 
 /* The database, keys and first operator key in serve/: whole or not at all. */

@@ -21,7 +21,7 @@ static bool openapi(struct cli *cli, struct error *error)
 		return false;
 	output_json(&text, answer);
 	if (options_given(cli->options, "out"))
-		return cli_write_out(cli, text.data, text.length, 0644, error);
+		return cli_write_out(cli, &text, error);
 	output_text(&text);
 	return true;
 }

@@ -6,6 +6,7 @@
 #include "sys/durable.h"
 
 #define INPUT_MAX_SIZE ((size_t)1 << 20) /* as the API takes */
+#define OUT_MODE       0644
 
 static const char *option_or_null(const struct cli *cli, const char *name)
 {
@@ -67,7 +68,7 @@ static bool only_pool(struct cli *cli, const json_t *pools, const char **ret_id,
 
 bool cli_pool(struct cli *cli, const char **ret_id, struct error *error)
 {
-	const char *text = option_or_null(cli, "pool");
+	const char *text = option_or_null(cli, "pool"), *only;
 	CLEANUP(tree) json_t *pools = NULL;
 
 	if (!text)
@@ -75,7 +76,8 @@ bool cli_pool(struct cli *cli, const char **ret_id, struct error *error)
 	if (text)
 		return noun_resolve(cli, NOUN_POOL, text, ret_id, error);
 	return api_list(cli->api, noun_get(NOUN_POOL)->path, NULL, &pools, error) &&
-	       only_pool(cli, pools, ret_id, error);
+	       only_pool(cli, pools, &only, error) &&
+	       noun_resolve(cli, NOUN_POOL, only, ret_id, error);
 }
 
 static bool read_stdin(struct buf *content, struct error *error)
@@ -138,13 +140,21 @@ bool cli_check_out(struct cli *cli, struct error *error)
 	return options_given(cli->options, "force") || durable_absent(path) || exists(path, error);
 }
 
-bool cli_write_out(struct cli *cli, const void *data, size_t length, mode_t mode,
-		   struct error *error)
+bool cli_write_out(struct cli *cli, const struct buf *text, struct error *error)
 {
 	const char *path = options_text(cli->options, "out");
 
 	if (options_given(cli->options, "force"))
-		return durable_replace(path, data, length, mode, error);
-	return durable_create(path, data, length, mode, error) ||
+		return durable_replace(path, text->data, text->length, OUT_MODE, error);
+	return durable_create(path, text->data, text->length, OUT_MODE, error) ||
+	       (error->code == ERROR_CONFLICT && exists(path, error));
+}
+
+bool cli_write_secret(struct cli *cli, const struct buf *text, struct error *error)
+{
+	const char *path = options_text(cli->options, "out");
+
+	return durable_write_secret(path, text->data, text->length,
+				    options_given(cli->options, "force"), error) ||
 	       (error->code == ERROR_CONFLICT && exists(path, error));
 }

@@ -61,5 +61,6 @@ MUST_CHECK bool cli_read_json(const char *path, json_t **ret_object, struct erro
 /* --out FILE: before anything is made (a check of the row), CONFLICT when it exists, without
  * --force; then written whole. */
 MUST_CHECK bool cli_check_out(struct cli *cli, struct error *error);
-MUST_CHECK bool cli_write_out(struct cli *cli, const void *data, size_t length, mode_t mode,
-			      struct error *error);
+MUST_CHECK bool cli_write_out(struct cli *cli, const struct buf *text, struct error *error);
+/* The same of what is its owner's alone: a run that is killed leaves it there or nowhere. */
+MUST_CHECK bool cli_write_secret(struct cli *cli, const struct buf *text, struct error *error);

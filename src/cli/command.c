@@ -124,6 +124,14 @@ bool command_is_noun(const struct command_set *set, const char *noun)
 	return false;
 }
 
+/* Then a word that is none of its verbs may be one of its things. */
+static bool shows_one(const struct command_set *set, const char *noun)
+{
+	const struct command *row = find_row(set, noun, "show");
+
+	return row && row->min_operands == 1;
+}
+
 /* Names the nearest noun, or the nearest verb when the noun is right. */
 static bool not_found(const struct command_set *set, const char *noun, const char *verb,
 		      struct error *error)
@@ -154,6 +162,11 @@ static bool not_found(const struct command_set *set, const char *noun, const cha
 		return error_hint(error, "The thing comes first, as in 'pools list'. All commands: "
 					 "better-compute help");
 	}
+	if (verb_count == 0 && command_of_verb(set, noun, &meant) > 0) {
+		error_set(error, ERROR_INVALID_INPUT, "unknown command '%s' (did you mean %s?)",
+			  noun, buf_text(&meant));
+		return error_hint(error, "All commands: better-compute help");
+	}
 	if (verb_count == 0) {
 		const char *nearest = suggest_nearest(noun, nouns, noun_count);
 		error_set(error, ERROR_INVALID_INPUT,
@@ -167,6 +180,10 @@ static bool not_found(const struct command_set *set, const char *noun, const cha
 		error_set(error, ERROR_INVALID_INPUT,
 			  "unknown command '%s %s' (did you mean '%s %s'?)", noun, verb, noun,
 			  nearest);
+	else if (verb && shows_one(set, noun))
+		error_set(error, ERROR_INVALID_INPUT,
+			  "unknown command '%s %s' (did you mean '%s show %s'?)", noun, verb, noun,
+			  verb);
 	else if (verb)
 		error_set(error, ERROR_INVALID_INPUT, "unknown command '%s %s'", noun, verb);
 	else
@@ -192,8 +209,13 @@ static bool check_operands(const struct command *command, const struct options *
 {
 	int count = (int)options->operand_count;
 
-	if (count < command->min_operands)
-		return error_set(error, ERROR_INVALID_INPUT, "%s is missing", command->operands);
+	if (count < command->min_operands) {
+		const char *missing = command->operands;
+
+		for (int i = 0; i < count && strchr(missing, ' '); i++)
+			missing = strchr(missing, ' ') + 1; /* those before it are given */
+		return error_set(error, ERROR_INVALID_INPUT, "%s is missing", missing);
+	}
 	if (command->max_operands != COMMAND_MANY && count > command->max_operands)
 		return error_set(error, ERROR_INVALID_INPUT, "'%s' is one word too many",
 				 options->operands[command->max_operands]);

@@ -87,6 +87,8 @@ MUST_CHECK bool command_find(const struct command_set *set, int argc, char *cons
 bool command_meant(const struct command_set *set, const char *first, const char *second,
 		   struct buf *out);
 bool command_is_verb(const char *word);
+/* The commands that have it as their verb, as "'nodes retire'" or "'a b', 'c b' or 'd b'": how many. Pure. (meant.c) */
+size_t command_of_verb(const struct command_set *set, const char *verb, struct buf *out);
 
 /* How many of argv stand before the command: options may ("better-compute --state DIR nodes"). */
 int command_leading_options(int argc, char *const *argv);

@@ -54,6 +54,10 @@ static bool show(struct cli *cli, struct error *error)
 		output_note("nothing of '%s' is used: %s names the control plane, and the file is "
 			    "about another one",
 			    context.config_ignored, named_by(&context));
+	if (context.variable_ignored)
+		output_note("%s, and the key and authority beside it, are not used: %s names "
+			    "another control plane",
+			    context.variable_ignored, named_by(&context));
 	return true;
 }
 

@@ -167,18 +167,49 @@ static void take_variable(struct context *context, enum context_field field)
 	set(context, field, getenv(FIELDS[field].variable), FIELDS[field].variable);
 }
 
-static void take_environment(struct context *context)
+/* Of one control plane a person may name the folder or the address; both are a contradiction, and
+ * which was meant isn't guessed: an option says it. */
+static bool check_named_once(const struct context *context, struct error *error)
 {
+	const char *state = getenv(FIELDS[CONTEXT_STATE].variable);
+	const char *api = getenv(FIELDS[CONTEXT_API].variable);
+
+	if (is_set(context, CONTEXT_STATE) || is_set(context, CONTEXT_API) ||
+	    !(state && state[0] && api && api[0]))
+		return true;
+	error_set(error, ERROR_INVALID_INPUT, "%s and %s exclude each other",
+		  FIELDS[CONTEXT_STATE].variable, FIELDS[CONTEXT_API].variable);
+	return error_hint(error, "Unset one of them, or say --state DIR or --api URL.");
+}
+
+/* The key and the authority that stand with an address are that one's: a folder named by an option
+ * gets neither. By themselves they are what whoever set them means, also with a folder. */
+static bool takes_key(struct context *context)
+{
+	const char *api = getenv(FIELDS[CONTEXT_API].variable);
+
+	if (!is_set(context, CONTEXT_STATE) || !(api && api[0]))
+		return true;
+	context->variable_ignored = FIELDS[CONTEXT_API].variable;
+	return false;
+}
+
+static bool take_environment(struct context *context, struct error *error)
+{
+	if (!check_named_once(context, error))
+		return false;
 	/* A state folder gives address and key together: never the key of one to the other. */
 	if (!is_set(context, CONTEXT_STATE) && !is_set(context, CONTEXT_API))
 		take_variable(context, CONTEXT_STATE);
-	if (!is_set(context, CONTEXT_STATE)) {
+	if (!is_set(context, CONTEXT_STATE))
 		take_variable(context, CONTEXT_API);
+	if (takes_key(context)) {
 		take_variable(context, CONTEXT_KEY_FILE);
 		take_variable(context, CONTEXT_CA_FILE);
 	}
 	for (int i = CONTEXT_TENANT; i < CONTEXT_FIELD_COUNT; i++)
 		take_variable(context, (enum context_field)i);
+	return true;
 }
 
 /* `reservations --state active` names no folder: the filter was meant. */
@@ -209,7 +240,8 @@ bool context_inspect(const struct options *options, struct arena *arena,
 	if (!options_exclude(options, "state", "api", error))
 		return false;
 	take_flags(options, &context);
-	take_environment(&context);
+	if (!take_environment(&context, error))
+		return false;
 	if (!is_set(&context, CONTEXT_STATE) && !is_set(&context, CONTEXT_API) && own_state_here())
 		set(&context, CONTEXT_STATE, CONTEXT_STATE_DEFAULT, "this folder");
 	if (is_set(&context, CONTEXT_STATE) || is_set(&context, CONTEXT_API)) {

@@ -2,10 +2,10 @@
  * context: which control plane the CLI speaks to, as whom, and what it books for by default.
  *
  * Order     flags (--state, --api, --key-file, --ca-file, --tenant, --pool), then the environment
- *           (BETTER_COMPUTE_STATE, else BETTER_COMPUTE_API with _KEY_FILE, _CA_FILE, _TENANT,
- * _POOL), then ./.better-compute when the caller owns it, then
+ *           (BETTER_COMPUTE_STATE or BETTER_COMPUTE_API, never both, with _KEY_FILE, _CA_FILE,
+ * _TENANT, _POOL), then ./.better-compute when the caller owns it, then
  * ~/.config/better-compute/config.toml. A state folder gives address, key, tenant and pool
- * together. Secrets   the key comes from a file that only its owner can read, never from argv or
+ * together, where nothing before it says another. Secrets   the key comes from a file that only its owner can read, never from argv or
  * environment. Format    DIR/context.json, see docs/internals/layout.md.
  */
 #pragma once
@@ -37,8 +37,9 @@ struct context_value {
 
 struct context {
 	struct context_value values[CONTEXT_FIELD_COUNT];
-	const char *key;            /* secret; NULL when there is none */
-	const char *config_ignored; /* config.toml, where another place names the control plane */
+	const char *key;              /* secret; NULL when there is none */
+	const char *config_ignored;   /* config.toml, where another place names the control plane */
+	const char *variable_ignored; /* an address's, with its key, where --state names a folder */
 };
 
 /* Did the environment say it, not a file? */

@@ -162,7 +162,7 @@ void help_print_man(const struct command_set *set)
 	CLEANUP(buf) struct buf text = {0};
 
 	help_man(&text, set);
-	output_text(&text);
+	output_man(&text, "better-compute");
 }
 
 void help_print_noun(const struct command_set *set, const char *noun)

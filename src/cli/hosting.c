@@ -4,6 +4,8 @@
 #include "manifest/core/syntax.h"
 #include "pki/wellknown.h"
 
+#include <stdio.h>
+
 const struct verb_field HOSTING_FIELDS[] = {
 	FIELD_TEXT("image", "image"),
 	FIELD_TEXT("namespace", "namespace"),
@@ -66,7 +68,57 @@ static bool add_pins(struct cli *cli, json_t *options, struct error *error)
 	return true;
 }
 
+void hosting_name_pin(struct cli *cli, struct error *error)
+{
+	char rest[ERROR_WHAT_SIZE];
+
+	for (size_t i = 0; i < ARRAY_SIZE(PINS); i++) {
+		const struct context_value *value = &cli->context.values[PINS[i].field];
+		const char *key = arena_printf(&cli->arena, "pins.%s", PINS[i].key);
+
+		if (!str_equal(error->field, key) || !str_starts(error->what, key) ||
+		    options_given(cli->options, PINS[i].option) || !value->text)
+			continue;
+		str_copy(rest, sizeof rest, error->what + strlen(key));
+		if (context_is_from_environment(&cli->context, PINS[i].field))
+			snprintf(error->what, sizeof error->what, "%s%s", value->origin, rest);
+		else
+			snprintf(error->what, sizeof error->what, "'%s': %s%s", value->origin,
+				 context_field_name(PINS[i].field), rest);
+	}
+}
+
 /* --- flags --- */
+
+void hosting_name(struct buf *names, size_t *count, const char *option)
+{
+	buf_printf(names, "%s--%s", *count ? ", " : "", option);
+	++*count;
+}
+
+/* Does --control-plane have to say what the context's address can't be? A wrong one is told by itself. */
+static bool misses_address(struct cli *cli)
+{
+	const char *api = cli->context.values[CONTEXT_API].text;
+
+	return !options_given(cli->options, "control-plane") && !(api && syntax_https(api, true));
+}
+
+void hosting_missing(struct cli *cli, struct buf *names, size_t *count)
+{
+	bool now = false;
+
+	if (!options_given(cli->options, "image"))
+		hosting_name(names, count, "image");
+	for (size_t i = 0; i < ARRAY_SIZE(PINS); i++)
+		now |= pin_text(cli, i, true) != NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(PINS); i++) {
+		if (!pin_text(cli, i, now))
+			hosting_name(names, count, PINS[i].option);
+	}
+	if (misses_address(cli))
+		hosting_name(names, count, "control-plane");
+}
 
 static bool add_selector(struct cli *cli, json_t *options, struct error *error)
 {

@@ -11,6 +11,15 @@
 /* The flags that are options of the manifests: their names there, for errors too. */
 extern const struct verb_field HOSTING_FIELDS[];
 
+/* Adds the flags that nothing says, neither they nor the environment or a configuration: the image, the pins, and
+ * the public address where the context's is none. Without --options. */
+void hosting_missing(struct cli *cli, struct buf *names, size_t *count);
+/* "--a, --b": adds one, and counts it. */
+void hosting_name(struct buf *names, size_t *count, const char *option);
+
+/* What is wrong with a pin is said of the variable or the configuration that has it, where it is no flag's. */
+void hosting_name_pin(struct cli *cli, struct error *error);
+
 /* The object of options that --options FILE holds, or that the flags mean. */
 MUST_CHECK bool hosting_options(struct cli *cli, json_t **ret_options, struct error *error);
 

@@ -1,11 +1,33 @@
 #include "cli/join_tokens.h"
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "cli/secret.h"
 #include "cli/verb.h"
 
+/* A token alone joins nothing: what a machine needs beside it, or who needs none. */
+static void say_next(struct cli *cli)
+{
+	const char *file = options_text(cli->options, "out");
+
+	if (cli_is_dry(cli) || (cli->output != CLI_TABLE && cli->output != CLI_WIDE))
+		return;
+	if (options_given(cli->options, "hosted"))
+		output_note(
+			"for a cluster's nodes: better-compute kubernetes manifest makes such a "
+			"token itself, with all that goes with it");
+	else
+		output_note("next, on the machine: bcd join --token-file %s, a file of mode 0600. "
+			    "Its /etc/bcd/config.toml names the control plane and the pins, which "
+			    "'better-compute pki show' prints on the control plane's host",
+			    file ? file : "FILE");
+}
+
 static bool create(struct cli *cli, struct error *error)
 {
-	return secret_create(cli, "token", error);
+	if (!secret_create(cli, "token", error))
+		return false;
+	say_next(cli);
+	return true;
 }
 
 static bool revoke(struct cli *cli, struct error *error)
@@ -61,7 +83,10 @@ const struct command JOIN_TOKEN_COMMANDS[] = {
 		.summary = "make a token that lets machines join a pool",
 		.options = CREATE_OPTIONS,
 		.more = "Whoever can read a live token can join a machine to the pool: set "
-			"--max-uses to the number of machines, and a short --ttl.",
+			"--max-uses to the number of machines, and a short --ttl. A machine joins "
+			"by "
+			"bcd join --token-file FILE; its /etc/bcd/config.toml names the control "
+			"plane and the pins that 'better-compute pki show' prints.",
 		.example = "better-compute join-tokens create --max-uses 2 --ttl 1h --out "
 			   "join.token\n",
 		.check = cli_check_out,

@@ -16,9 +16,17 @@ static bool check_create(struct cli *cli, struct error *error)
 	return cli_check_out(cli, error);
 }
 
+/* Whoever makes a key that is there may have lost its secret. */
 static bool create(struct cli *cli, struct error *error)
 {
-	return secret_create(cli, "key", error);
+	if (secret_create(cli, "key", error))
+		return true;
+	return error->code == ERROR_CONFLICT && strstr(error->what, " already")
+		       ? error_hint(error,
+				    "Give another name. For a new secret of that key: "
+				    "better-compute keys rotate '%s'",
+				    cli->options->operands[0])
+		       : false;
 }
 
 static bool rotate(struct cli *cli, struct error *error)

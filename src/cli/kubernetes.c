@@ -76,9 +76,42 @@ static bool check_flags(const struct job *job, struct error *error)
 		       options_need(options, "ttl", "secret-out", error) &&
 		       options_need(options, "max-uses", "secret-out", error) &&
 		       options_need(options, "key", "secret-out", error);
-	return (needed(job, "pool", "Name the pool that the nodes join: --pool POOL", error) &&
-		needed(job, "secret-out", "The token goes into a new file alone: --secret-out FILE",
-		       error));
+	return true;
+}
+
+/* As `reserve` takes it: the flag's, else the environment's or the configuration's. */
+static const char *pool_text(const struct job *job)
+{
+	const char *given = text_of(job, "pool");
+
+	return given ? given : job->cli->context.values[CONTEXT_POOL].text;
+}
+
+/* All that is missing is said at once, rather than one after the other. */
+static bool check_missing(const struct job *job, struct error *error)
+{
+	CLEANUP(buf) struct buf names = {0};
+	size_t count = 0;
+
+	if (!pool_text(job))
+		hosting_name(&names, &count, "pool");
+	if (!options_given(job->cli->options, "secret-out"))
+		hosting_name(&names, &count, "secret-out");
+	if (!options_given(job->cli->options, "options"))
+		hosting_missing(job->cli, &names, &count);
+	if (count > 1) {
+		error_set(error, ERROR_INVALID_INPUT, "missing: %s", buf_text(&names));
+		return error_hint(
+			error,
+			"The pool that nodes join; a new file for the token's Secret; bcd's "
+			"image by digest; the pins as 'better-compute pki show' prints them; "
+			"the API's https address. See: better-compute kubernetes manifest "
+			"--help");
+	}
+	return (pool_text(job) ||
+		needed(job, "pool", "Name the pool that the nodes join: --pool POOL", error)) &&
+	       needed(job, "secret-out", "The token goes into a new file alone: --secret-out FILE",
+		      error);
 }
 
 static bool check_alone(struct job *job, struct error *error)
@@ -86,9 +119,12 @@ static bool check_alone(struct job *job, struct error *error)
 	struct cli *cli = job->cli;
 	const char *url;
 
-	if (!check_flags(job, error) || !hosting_files_check(&job->files, error))
+	if (!check_flags(job, error))
 		return false;
-	if (job->mints && !context_inspect(cli->options, &cli->arena, &cli->context, error))
+	if (job->mints && !(context_inspect(cli->options, &cli->arena, &cli->context, error) &&
+			    check_missing(job, error)))
+		return false;
+	if (!hosting_files_check(&job->files, error))
 		return false;
 	if (!hosting_options(cli, &job->options, error))
 		return false;
@@ -96,9 +132,10 @@ static bool check_alone(struct job *job, struct error *error)
 		return false;
 	if (manifest_read(job->options, &job->settings, error))
 		return true;
-	return options_given(cli->options, "options")
-		       ? error_wrap(error, "'%s'", text_of(job, "options"))
-		       : false;
+	if (options_given(cli->options, "options"))
+		return error_wrap(error, "'%s'", text_of(job, "options"));
+	hosting_name_pin(cli, error);
+	return false;
 }
 
 /* --- what the control plane says --- */
@@ -111,14 +148,14 @@ static bool find_pool(struct job *job, struct error *error)
 	if (!context_load(cli->options, &cli->arena, &cli->context, error))
 		return false;
 	cli->api = api_create(&cli->context);
-	if (!noun_fetch(cli, NOUN_POOL, text_of(job, "pool"), &job->pool, error) ||
+	if (!noun_fetch(cli, NOUN_POOL, pool_text(job), &job->pool, error) ||
 	    !cli_tenant(cli, &tenant, error))
 		return false;
 	owner = view_text(job->pool, "tenantId");
 	site = view_text(job->pool, "siteId");
 	if (!owner || !str_equal(owner, tenant)) {
-		error_set(error, ERROR_NOT_FOUND, "pool '%s' is not of tenant '%s'",
-			  text_of(job, "pool"), tenant);
+		error_set(error, ERROR_NOT_FOUND, "pool '%s' is not of tenant '%s'", pool_text(job),
+			  tenant);
 		return text_of(job, "tenant")
 			       ? false
 			       : error_hint(error,
@@ -246,10 +283,10 @@ static void remind(struct job *job, const json_t *token)
 {
 	const struct settings *settings = &job->settings;
 	const char *ends = view_when(&job->cli->arena, token, "expiresAt", job->cli->now);
+	long long uses = (long long)json_integer_value(json_object_get(token, "maxUses"));
 
-	output_note("token %s is in '%s' and nowhere else; it lets %lld nodes join, until %s",
-		    view_text(token, "id"), job->files.secret_out,
-		    (long long)json_integer_value(json_object_get(token, "maxUses")),
+	output_note("token %s is in '%s' and nowhere else; it lets %lld node%s join, until %s",
+		    view_text(token, "id"), job->files.secret_out, uses, uses == 1 ? "" : "s",
 		    ends ? ends : "it is revoked");
 	remind_of_order(job);
 	output_note("once every node joined: better-compute join-tokens revoke %s; kubectl -n %s "
@@ -315,6 +352,17 @@ static void warn_of_api(const struct job *job)
 			       api ? api : "device-plugin", own);
 }
 
+/* Then it runs where there is nothing for it, and the rollout doesn't end. */
+static void warn_of_every_node(const struct job *job)
+{
+	if (json_object_size(job->settings.node_selector) > 0)
+		return;
+	output_warning("without --node-selector (nodeSelector) bcd is put on every node: on one "
+		       "without a GPU and NVIDIA's files its pod doesn't start, and the rollout "
+		       "doesn't end. Name a label that GPU nodes alone have: --node-selector "
+		       "nvidia.com/gpu.present=true");
+}
+
 /* What lets the rollout fail stands behind all else that is said, where it is read. */
 static void warn(const struct job *job)
 {
@@ -326,6 +374,7 @@ static void warn(const struct job *job)
 			"hostUnits: this release has no host units, and with them on bcd offers "
 			"nothing to a kubelet: no pod gets a GPU of these nodes, and they take "
 			"no bookings. Render the manifests without --host-units (hostUnits)");
+	warn_of_every_node(job);
 	warn_of_api(job);
 	warn_of_half(job);
 	for (size_t i = 0; settings->gateway_url && i < ARRAY_SIZE(LOOPBACK); i++)
@@ -349,8 +398,13 @@ static bool say_dry(struct job *job)
 	note_namespace(job);
 	if (job->mints)
 		output_note(
-			"would make a join token of %lld nodes for pool %s, and write it to '%s'",
-			(long long)job->token.max_uses, job->token.pool, job->files.secret_out);
+			"would make a join token of %lld node%s for pool %s, and write it to '%s'",
+			(long long)job->token.max_uses, job->token.max_uses == 1 ? "" : "s",
+			job->token.pool, job->files.secret_out);
+	if (job->files.out)
+		output_note("would write the manifests to '%s'", job->files.out);
+	if (job->files.options_out)
+		output_note("would write the options to '%s'", job->files.options_out);
 	if (job->files.helm)
 		output_note("would write a chart to '%s'", job->files.helm);
 	else
@@ -426,7 +480,9 @@ static const struct option MANIFEST_OPTIONS[] = {
 	 "who owns the pool (default: BETTER_COMPUTE_TENANT, "
 	 "else the configuration's tenant, else the key's; needed when none of them owns it)",
 	 0, 0, NULL},
-	{"pool", 0, OPTION_TEXT, "POOL", "the pool that the nodes join", 0, 0, NULL},
+	{"pool", 0, OPTION_TEXT, "POOL",
+	 "the pool that the nodes join (default: BETTER_COMPUTE_POOL, else the configuration's)", 0,
+	 0, NULL},
 	{"image", 0, OPTION_TEXT, "IMAGE", "bcd's image, with @sha256:… of its digest", 0, 0, NULL},
 	{"secret-out", 0, OPTION_TEXT, "FILE", "a new file (0600) for the join token's Secret", 0,
 	 0, NULL},

@@ -134,8 +134,11 @@ static void man_files(struct buf *out)
 	man_title(out, ".SH", "ENVIRONMENT");
 	man_item(out, "BETTER_COMPUTE_STATE", "The state folder of better-compute up.");
 	man_item(out, "BETTER_COMPUTE_API, BETTER_COMPUTE_KEY_FILE, BETTER_COMPUTE_CA_FILE",
-		 "The control plane's address, the file with the API key, and the authority that "
-		 "signed its certificate.");
+		 "The control plane's address (not together with BETTER_COMPUTE_STATE), the file "
+		 "with "
+		 "the API key, and the authority that signed its certificate. The two files win "
+		 "over "
+		 "what a state folder says.");
 	man_item(out, "BETTER_COMPUTE_TENANT, BETTER_COMPUTE_POOL",
 		 "What commands book for, and where, when no option says it.");
 	man_item(out, "NO_COLOR", "Any text in it: no colours.");

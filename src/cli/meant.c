@@ -9,6 +9,7 @@ static const struct {
 } PHRASES[] = {
 	{"reservations", "create", "reserve"},
 	{"nodes", "create", "join-tokens create"}, /* a node makes itself, by a token */
+	{"preview", NULL, "capacity --preview"},
 	{"book", NULL, "reserve"},
 	{"gpus", NULL, "capacity"},
 	{"k8s", NULL, "kubernetes manifest"},
@@ -84,6 +85,31 @@ bool command_is_verb(const char *word)
 			return true;
 	}
 	return false;
+}
+
+size_t command_of_verb(const struct command_set *set, const char *verb, struct buf *out)
+{
+	size_t count = 0, had = 0;
+
+	for (size_t pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; i < set->table_count; i++) {
+			for (const struct command *row = set->tables[i]; row->noun; row++) {
+				if (!row->verb || !str_equal(row->verb, verb))
+					continue;
+				if (pass == 0) { /* how many there are, for the last "or" */
+					count++;
+					continue;
+				}
+				had++;
+				buf_printf(out, "%s'%s %s'",
+					   had == 1       ? ""
+					   : had == count ? " or "
+							  : ", ",
+					   row->noun, verb);
+			}
+		}
+	}
+	return count;
 }
 
 static bool of_noun(const struct command_set *set, const char *noun, const char *verb,

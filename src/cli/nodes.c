@@ -177,14 +177,13 @@ static const char *retire_question(struct cli *cli, const char *id, const json_t
 
 	if (lost)
 		buf_printf(&text,
-			   "declaring %s lost frees its %zu booked devices without asking the "
-			   "machine: pods there may still use them",
-			   id, booked);
+			   "declaring %s lost frees its %zu booked device%s without asking the "
+			   "machine: pods there may still use %s",
+			   id, booked, booked == 1 ? "" : "s", booked == 1 ? "it" : "them");
 	else
-		buf_printf(
-			&text,
-			"retiring %s ends its membership for good; %zu of its devices are booked",
-			id, booked);
+		buf_printf(&text,
+			   "retiring %s ends its membership for good; %zu of its devices %s booked",
+			   id, booked, booked == 1 ? "is" : "are");
 	if (placed > 0)
 		buf_printf(&text, "; %zu reservation%s placed there for later %s", placed,
 			   placed == 1 ? "" : "s",

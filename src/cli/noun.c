@@ -174,6 +174,22 @@ static bool ambiguous(const struct noun *noun, const json_t *const *found, size_
 	return error_hint(error, by_name ? "Use the id." : "Write more of the id.");
 }
 
+/* Of one tenant's things that have the name, the only one that isn't over: it was made anew after them. NULL: none,
+ * or several. */
+static const json_t *only_live(const json_t *const *found, size_t count)
+{
+	const json_t *live = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		if (view_over(found[i]))
+			continue;
+		if (live)
+			return NULL;
+		live = found[i];
+	}
+	return live;
+}
+
 static bool match(const struct noun *noun, const json_t *items, const char *text,
 		  const char **ret_id, enum several *ret_several, struct error *error)
 {
@@ -195,6 +211,11 @@ static bool match(const struct noun *noun, const json_t *items, const char *text
 	size_t count = by_name.count ? by_name.count : by_id.count;
 	const json_t *const *found = by_name.count ? by_name.items : by_id.items;
 	bool differ = owners_differ(found, count);
+	const json_t *live = by_name.count > 1 && !differ ? only_live(found, count) : NULL;
+	if (live) {
+		found = &live;
+		count = 1;
+	}
 	if (count == 0)
 		ok = not_found(noun, items, text, error);
 	else if (count > 1)
@@ -336,12 +357,50 @@ static bool match_by_tenant(struct cli *cli, enum noun_kind kind, const json_t *
 	       (takes && !tenant ? error_hint(error, "Use the id, or --tenant TENANT.") : false);
 }
 
-/* `pools archive h100 --tenant acme` is about no pool of anybody else, though only they have one. Of
- * what a command uses besides (--pool, --site) it decides only where the name doesn't. */
+/* `pools archive h100 --tenant acme` is about no pool of anybody else, though only they have one. A join
+ * token is its pool's tenant's. Of what other commands use besides (--pool, --site) it decides only where
+ * the name doesn't. */
 static bool asked_of_tenant(const struct cli *cli, enum noun_kind kind)
 {
-	return kind != NOUN_TENANT && kind == cli->command->names && takes_tenant(cli) &&
-	       options_given(cli->options, "tenant");
+	enum noun_kind names = cli->command->names;
+
+	return kind != NOUN_TENANT &&
+	       (kind == names || (names == NOUN_JOIN_TOKEN && kind == NOUN_POOL)) &&
+	       takes_tenant(cli) && options_given(cli->options, "tenant");
+}
+
+/* An id names one whoever has it, and --tenant somebody: which of them was meant nobody knows. */
+static bool disagree(struct cli *cli, const struct noun *noun, const char *id, const json_t *item,
+		     struct error *error)
+{
+	CLEANUP(tree) json_t *names = noun_names(cli, NOUN_TENANT);
+	const char *asked = options_text(cli->options, "tenant"), *of = view_text(item, "tenantId");
+	const char *name = of ? view_text(names, of) : NULL;
+
+	if (!of) {
+		error_set(error, ERROR_INVALID_INPUT, "%s '%s' is no tenant's, nor that of '%s'",
+			  noun->word, id, asked);
+		return error_hint(error, "Leave --tenant out, or name what that tenant has.");
+	}
+	error_set(error, ERROR_INVALID_INPUT, "%s '%s' belongs to tenant '%s', not to '%s'",
+		  noun->word, id, name ? name : of, asked);
+	return error_hint(error, "If that is the one: --tenant %s. Else name what '%s' has.",
+			  name ? name : of, asked);
+}
+
+static bool check_owner(struct cli *cli, enum noun_kind kind, const char *id, struct error *error)
+{
+	const struct noun *noun = noun_get(kind);
+	CLEANUP(tree) json_t *item = NULL;
+	const char *tenant, *of;
+
+	if (!tenant_beside(cli, &tenant, error))
+		return false;
+	if (!api_call(cli->api, "GET", arena_printf(&cli->arena, "%s/%s", noun->path, id), NULL,
+		      &item, error))
+		return noun_missing(kind, error);
+	of = view_text(item, "tenantId");
+	return (of && str_equal(of, tenant)) || disagree(cli, noun, id, item, error);
 }
 
 static bool match_of_tenant(struct cli *cli, enum noun_kind kind, const json_t *items,
@@ -373,6 +432,8 @@ bool noun_resolve(struct cli *cli, enum noun_kind kind, const char *text, const 
 	const char *id;
 
 	if (id_valid(text, noun->prefix)) {
+		if (asked_of_tenant(cli, kind) && !check_owner(cli, kind, text, error))
+			return false;
 		*ret_id = text;
 		return true;
 	}

@@ -43,10 +43,12 @@ struct noun {
 const struct noun *noun_get(enum noun_kind kind);
 
 /* The id of what `text` names. NOT_FOUND with the nearest name; CONFLICT-free: an ambiguous text is
- * INVALID_INPUT that lists what it could be. Of what several tenants have by one name, that of the
+ * INVALID_INPUT that lists what it could be. Of a tenant's things of one name the only one that isn't over
+ * is meant (a beginning of an id stays ambiguous). Of what several tenants have by one name, that of the
  * tenant beside it is meant: of --tenant where the command takes it, or of the context. What a command
- * with --tenant is about, by its row, is looked for among that tenant's alone. A reservation is also
- * named by one of its allocations. The id lives in the cli's arena. */
+ * with --tenant is about, by its row, is looked for among that tenant's alone, and a whole id of
+ * another's is INVALID_INPUT. A reservation is also named by one of its allocations. The id lives in the
+ * cli's arena. */
 MUST_CHECK bool noun_resolve(struct cli *cli, enum noun_kind kind, const char *text,
 			     const char **ret_id, struct error *error);
 

@@ -151,6 +151,13 @@ void output_note(const char *format, ...)
 	va_end(args);
 }
 
+void output_man(const struct buf *page, const char *program)
+{
+	output_text(page);
+	if (isatty(STDOUT_FILENO))
+		output_note("that is the page's source; to read it: %s --man | man -l -", program);
+}
+
 void output_warning(const char *format, ...)
 {
 	va_list args;

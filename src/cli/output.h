@@ -13,6 +13,8 @@ size_t output_width(void);
 bool output_colour(FILE *file); /* a terminal, and NO_COLOR isn't set */
 
 void output_text(const struct buf *text);
+/* A manual page's source, which is for man: on a terminal with a word about how it is read there. */
+void output_man(const struct buf *page, const char *program);
 /* One line, or several, for people: a newline is added, and text from outside can't move the
  * cursor. */
 void output_line(const char *format, ...) PRINTF(1, 2);

@@ -87,8 +87,27 @@ static bool is_among(const char *const *ids, size_t count, const char *id)
 	return false;
 }
 
+/* Whoever isn't reached, or lets nobody in, says the same of the next one. */
+static bool ends_all(const struct error *error)
+{
+	return error->code == ERROR_UNAVAILABLE || error->code == ERROR_UNAUTHENTICATED;
+}
+
+static void say_not_tried(const char *const *ids, size_t from, size_t count)
+{
+	CLEANUP(buf) struct buf left = {0};
+
+	for (size_t i = from; i < count; i++) {
+		if (!is_among(ids, i, ids[i]))
+			buf_printf(&left, "%s%s", left.length ? ", " : "", ids[i]);
+	}
+	if (left.length)
+		output_note("not tried: %s", buf_text(&left));
+}
+
 /* All names are looked up before anything is done: a slip in one does nothing to the others. One that is named twice,
- * as by two of its allocations, is one. */
+ * as by two of its allocations, is one. What is refused of one keeps nothing from the others: each is told, and the
+ * first refusal is how it ends. */
 static bool each(struct cli *cli, bool (*one)(struct cli *, const char *, struct error *),
 		 struct error *error)
 {
@@ -99,9 +118,18 @@ static bool each(struct cli *cli, bool (*one)(struct cli *, const char *, struct
 		if (!noun_resolve(cli, NOUN_RESERVATION, cli->options->operands[i], &ids[i], error))
 			return count == 1 ? false : error_wrap(error, "nothing was done");
 	}
+	if (count == 1)
+		return one(cli, ids[0], error);
 	for (size_t i = 0; i < count; i++) {
-		if (!is_among(ids, i, ids[i]) && !one(cli, ids[i], error))
-			return false;
+		if (is_among(ids, i, ids[i]) || one(cli, ids[i], error))
+			continue;
+		output_error(cli, error, api_request_id(cli->api));
+		if (cli->exit_status == 0)
+			cli->exit_status = error_exit_status(error->code);
+		if (ends_all(error)) {
+			say_not_tried(ids, i + 1, count);
+			break;
+		}
 	}
 	return true;
 }
@@ -307,9 +335,14 @@ static const struct verb_field LIST_FIELDS[] = {
 	.summary = "give booked GPUs back", .operands = "ID...", .min_operands = 1,                \
 	.max_operands = COMMAND_MANY, .names = NOUN_RESERVATION, .options = RELEASE_OPTIONS,       \
 	.more = "The node withdraws the devices at once. They are free for others when no "        \
-		"pod holds them any more: --wait waits for that. When the node never says so, "    \
-		"the release is ended 5 minutes after the next booking of them began, or a day "   \
-		"after its own end; that is told as unconfirmed, and --wait ends with 1.",         \
+		"pod holds them any more: --wait waits for that. A pod that keeps one is "         \
+		"deleted by bcd after 30 seconds, by force a minute later. Without the node's "    \
+		"word a release ends when the node is declared lost; five minutes into somebody "  \
+		"else's booking of the same devices; and, where the node is heard of, a day "      \
+		"after "                                                                           \
+		"the booking's own end. The last two are told as unconfirmed, and --wait ends "    \
+		"with 1. Of several reservations each is tried, whatever is "                      \
+		"refused of another; the exit status is that of the first refusal.",               \
 	.check = wait_check, .run = release
 
 #define RESERVATIONS .noun = "reservations", .names = NOUN_RESERVATION
@@ -396,6 +429,8 @@ const struct command RESERVATION_COMMANDS[] = {
 		.min_operands = 1,
 		.max_operands = COMMAND_MANY,
 		.flags = COMMAND_CHANGES | COMMAND_API | COMMAND_OUTPUT,
+		.more = "Of several each is tried, whatever is refused of another; the exit status "
+			"is that of the first refusal.",
 		.example = "better-compute reservations cancel rsv_01kb7\n",
 		.run = cancel,
 	},

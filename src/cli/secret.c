@@ -12,7 +12,7 @@ static bool write_secret(struct cli *cli, const char *secret, struct error *erro
 	CLEANUP(buf) struct buf line = {0};
 
 	buf_printf(&line, "%s\n", secret);
-	bool ok = cli_write_out(cli, line.data, line.length, 0600, error);
+	bool ok = cli_write_secret(cli, &line, error);
 	buf_wipe(&line);
 	return ok;
 }

@@ -160,12 +160,45 @@ bool verb_update(struct cli *cli, struct error *error)
 	return verb_body(cli, body, error) && verb_patch(cli, body, what_to_change(cli), error);
 }
 
+/* Is the one that has the name over? The answer is as good as the key may see. */
+static bool is_name_of_ended(struct cli *cli, const json_t *body)
+{
+	const struct noun *noun = noun_of(cli);
+	const char *name = view_text(body, "name"), *tenant = view_text(body, "tenantId");
+	CLEANUP(tree) json_t *items = NULL;
+	struct error ignored; /* the refusal itself is told */
+	size_t index;
+	json_t *item;
+
+	if (!name || !noun->name_key || !api_list(cli->api, noun->path, NULL, &items, &ignored))
+		return false;
+	json_array_foreach(items, index, item)
+	{
+		const char *here = view_text(item, noun->name_key);
+		const char *owner = view_text(item, "tenantId");
+		if (here && str_equal(here, name) && view_over(item) &&
+		    (!tenant || !owner || str_equal(tenant, owner)))
+			return true;
+	}
+	return false;
+}
+
+/* The name is taken, also where lists that leave out what is over don't show by what. */
+static bool taken(struct cli *cli, const json_t *body, struct error *error)
+{
+	if (error->code != ERROR_CONFLICT || error->hint[0] ||
+	    !strstr(error->what, " exists already") || !is_name_of_ended(cli, body))
+		return false;
+	return error_hint(error, "That %s is archived, and keeps its name for good: give another.",
+			  noun_of(cli)->word);
+}
+
 bool verb_post(struct cli *cli, json_t *body, struct error *error)
 {
 	CLEANUP(tree) json_t *answer = NULL;
 
 	if (!cli_change(cli, "POST", noun_of(cli)->path, body, &answer, error))
-		return false;
+		return taken(cli, body, error);
 	if (answer)
 		noun_print(cli, answer);
 	return true;

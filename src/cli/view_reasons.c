@@ -65,8 +65,8 @@ static void add_quota(struct arena *arena, struct buf *out, const json_t *item, 
 		buf_printf(out, "over '%s' too: %s of %lld GPU-hours", quota,
 			   view_hours(arena, used), (long long)limit / 3600);
 	else
-		buf_printf(out, "over '%s' too: %lld of %lld devices", quota, (long long)used,
-			   (long long)limit);
+		buf_printf(out, "over '%s' too: %lld of %lld device%s", quota, (long long)used,
+			   (long long)limit, limit == 1 ? "" : "s");
 }
 
 static void add_reason(struct arena *arena, struct buf *out, const json_t *reasons, size_t index,

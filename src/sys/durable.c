@@ -1,5 +1,6 @@
 #include "sys/durable.h"
 
+#include "sys/durable_privacy.h"
 #include "sys/fd.h"
 #include "sys/random.h"
 
@@ -10,8 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_ASIDE  1000  /* names that are tried: one for each second from now */
-#define MAX_TIDIED 10000 /* entries of a folder; a larger one is no place of ours */
+#define MAX_ASIDE   1000  /* names that are tried: one for each second from now */
+#define MAX_AT_ONCE 4096  /* bytes that one write changes whole */
+#define MAX_TIDIED  10000 /* entries of a folder; a larger one is no place of ours */
 
 static bool is_absence(int os)
 {
@@ -124,32 +126,48 @@ bool durable_replace(const char *path, const void *data, size_t length, mode_t m
 	return sync_folder_of(path, error);
 }
 
+/* Its maker is told that it isn't there; of what somebody put in its place that is none of our business. */
+static void take_back(const char *path, const struct stat *made)
+{
+	struct stat now;
+
+	if (lstat(path, &now) == 0 && now.st_dev == made->st_dev && now.st_ino == made->st_ino)
+		unlink(path);
+}
+
 bool durable_create(const char *path, const void *data, size_t length, mode_t mode,
 		    struct error *error)
 {
 	CLEANUP(free) char *temporary = temporary_beside(path);
+	struct stat made;
 	bool ok;
 
 	if (!write_temporary(temporary, data, length, mode))
 		return error_os(error, "write '%s'", path);
 	/* A link, unlike a rename, never takes the place of what is there. */
-	ok = link(temporary, path) == 0;
+	ok = lstat(temporary, &made) == 0 && link(temporary, path) == 0;
 	if (!ok && errno == EEXIST)
 		error_set(error, ERROR_CONFLICT, "create '%s': it exists already", path);
 	else if (!ok)
 		error_os(error, "create '%s'", path);
 	unlink(temporary);
-	return ok && sync_folder_of(path, error);
+	if (ok && !sync_folder_of(path, error)) {
+		take_back(path, &made);
+		return false;
+	}
+	return ok;
 }
 
-static bool check_private(int fd, const char *path, struct stat *ret_now, struct error *error)
+/* Why it can't be opened: what it is says more than the kernel's word for that. */
+static bool refuse_to_open(const char *path, struct error *error)
 {
-	if (fstat(fd, ret_now) < 0)
-		return error_os(error, "write '%s'", path);
-	if (!S_ISREG(ret_now->st_mode) || ret_now->st_uid != geteuid() || (ret_now->st_mode & 077))
-		return error_set(error, ERROR_FORBIDDEN,
-				 "write '%s': it is no file that is ours alone", path);
-	return true;
+	int os = errno;
+	struct stat now;
+
+	if (lstat(path, &now) == 0 && !privacy_check("write", path, &now, PRIVACY_ALONE, error))
+		return false;
+	errno = os;
+	return error_os(error, "write '%s'", path);
 }
 
 bool durable_overwrite_text(const char *path, const void *text, size_t length, struct error *error)
@@ -160,8 +178,10 @@ bool durable_overwrite_text(const char *path, const void *text, size_t length, s
 	bool ok;
 
 	if (fd < 0)
+		return refuse_to_open(path, error);
+	if (fstat(fd, &now) < 0)
 		return error_os(error, "write '%s'", path);
-	if (!check_private(fd, path, &now, error))
+	if (!privacy_check("write", path, &now, PRIVACY_ALONE, error))
 		return false;
 	/* One write, so that nobody finds half of it. */
 	buf_add(&whole, text, length);
@@ -173,6 +193,35 @@ bool durable_overwrite_text(const char *path, const void *text, size_t length, s
 		error_os(error, "write '%s'", path);
 	buf_wipe(&whole);
 	return ok;
+}
+
+/* What is ours alone and no longer than what is written at once keeps its old text until the new one is there. */
+static bool make_place(const char *path, bool replace, bool *ret_made, struct error *error)
+{
+	struct error ignored; /* then it goes */
+	struct stat now;
+
+	*ret_made = true;
+	if (!replace)
+		return durable_create(path, "", 0, 0600, error);
+	*ret_made = lstat(path, &now) < 0 || now.st_size > MAX_AT_ONCE ||
+		    !privacy_check("write", path, &now, PRIVACY_ALONE, &ignored);
+	return !*ret_made || durable_replace(path, "", 0, 0600, error);
+}
+
+bool durable_write_secret(const char *path, const void *text, size_t length, bool replace,
+			  struct error *error)
+{
+	struct error ignored; /* the first failure is the one to tell */
+	bool made;
+
+	if (!make_place(path, replace, &made, error))
+		return false;
+	if (durable_overwrite_text(path, text, length, error))
+		return true;
+	if (made)
+		(void)!durable_remove(path, &ignored);
+	return false;
 }
 
 bool durable_check_writable(const char *path, struct error *error)

@@ -45,16 +45,23 @@ MUST_CHECK bool durable_read_own_record(const char *path, size_t max_size, struc
 					struct error *error);
 MUST_CHECK bool durable_replace(const char *path, const void *data, size_t length, mode_t mode,
 				struct error *error);
-/* As replace, but the file must not exist: CONFLICT otherwise. */
+/* As replace, but the file must not exist: CONFLICT otherwise. After a failure it isn't there, as far as that can be
+ * had: what couldn't be synced is removed again. */
 MUST_CHECK bool durable_create(const char *path, const void *data, size_t length, mode_t mode,
 			       struct error *error);
 /* A text in the place of what a private file of ours holds, and never in another file, not for a
  * moment: for a secret that a killed process must not leave where nobody looks. Then the file has the
  * old text or the new one, whole (each is shorter than a page); a shorter one may still be followed
  * by newlines. After a power cut it may be either, or damaged. NOT_FOUND when it is gone, FORBIDDEN
- * when it isn't ours or others may read it. */
+ * when it isn't ours or others may read it, INVALID_STATE when it is no file or one with other names
+ * beside this; with what to do. */
 MUST_CHECK bool durable_overwrite_text(const char *path, const void *text, size_t length,
 				       struct error *error);
+/* A text into a private file of its own, and never into another one, as above. `replace`: also where something has that
+ * name, whose content goes then, or its file where that isn't ours alone; else CONFLICT. After a failure a file that
+ * was made for it is gone again, or empty where its folder can't be synced. */
+MUST_CHECK bool durable_write_secret(const char *path, const void *text, size_t length,
+				     bool replace, struct error *error);
 /* Could a file be written there, as it looks now? For before what it is to hold is made. */
 MUST_CHECK bool durable_check_writable(const char *path, struct error *error);
 MUST_CHECK bool durable_remove(const char *path, struct error *error); /* absent is fine */

@@ -2,6 +2,7 @@
  * may read them. */
 #include "sys/durable.h"
 
+#include "sys/durable_privacy.h"
 #include "sys/fd.h"
 
 #include <errno.h>
@@ -37,52 +38,6 @@ static bool read_all(int fd, const char *path, size_t max_size, struct buf *cont
 	}
 }
 
-/* Who else may read a file. */
-enum privacy {
-	PRIVACY_NONE,    /* anybody */
-	PRIVACY_HIDDEN,  /* a group */
-	PRIVACY_PRIVATE, /* nobody but its owner */
-	PRIVACY_OWN,     /* and that is us */
-};
-
-static bool check_owner(const char *path, const struct stat *stat, struct error *error)
-{
-	return stat->st_uid == geteuid() ||
-	       error_set(error, ERROR_FORBIDDEN, "'%s' belongs to another user (uid %u)", path,
-			 (unsigned)stat->st_uid);
-}
-
-static bool check_privacy(const char *path, const struct stat *stat, enum privacy privacy,
-			  struct error *error)
-{
-	unsigned mode = stat->st_mode & 07777;
-
-	switch (privacy) {
-	case PRIVACY_NONE:
-		return true;
-	case PRIVACY_HIDDEN:
-		if ((mode & S_IROTH) == 0)
-			return true;
-		error_set(error, ERROR_FORBIDDEN, "everybody may read '%s' (mode %04o)", path,
-			  mode);
-		return error_hint(error, "chmod 600 it, or 640 for a group, and replace what it "
-					 "holds if others could have read it.");
-	case PRIVACY_OWN:
-		if (!check_owner(path, stat, error))
-			return false;
-		break;
-	case PRIVACY_PRIVATE:
-		break;
-	}
-	if ((mode & 077) == 0)
-		return true;
-	error_set(error, ERROR_FORBIDDEN, "others may read '%s' (mode %04o)", path, mode);
-	return error_hint(error,
-			  "Make it private (chmod 600 '%s'), and replace what it holds if others "
-			  "could have read it.",
-			  path);
-}
-
 static bool read_file(const char *path, size_t max_size, enum privacy privacy,
 		      struct buf *ret_content, struct error *error)
 {
@@ -98,10 +53,7 @@ static bool read_file(const char *path, size_t max_size, enum privacy privacy,
 		return error_os(error, "open '%s'", path);
 	if (fstat(fd, &stat) < 0)
 		return error_os(error, "stat '%s'", path);
-	if (!S_ISREG(stat.st_mode))
-		return error_set(error, ERROR_INVALID_STATE, "read '%s': not a file but %s", path,
-				 fd_kind(stat.st_mode));
-	if (!check_privacy(path, &stat, privacy, error))
+	if (!privacy_check("read", path, &stat, privacy, error))
 		return false;
 	if ((uint64_t)stat.st_size > max_size)
 		return too_large(path, max_size, error);
@@ -193,7 +145,7 @@ bool durable_check_own_folder(const char *path, struct error *error)
 		return error_os(error, "open '%s'", path);
 	if (!S_ISDIR(stat.st_mode))
 		return error_set(error, ERROR_INVALID_INPUT, "'%s' is not a folder", path);
-	return check_owner(path, &stat, error) &&
+	return privacy_check_owner(path, &stat, error) &&
 	       ((stat.st_mode & 077) == 0 ||
 		error_set(error, ERROR_FORBIDDEN, "'%s' can be entered by others (mode %04o)", path,
 			  (unsigned)(stat.st_mode & 07777)));
@@ -205,7 +157,7 @@ bool durable_check_ours(const char *path, struct error *error)
 
 	if (stat(path, &found) < 0)
 		return errno == ENOENT || error_os(error, "look at '%s'", path);
-	return check_owner(path, &found, error) ||
+	return privacy_check_owner(path, &found, error) ||
 	       error_hint(error, "Run it as that user (runuser -u NAME -- ...): what another one "
 				 "makes there, it can't read.");
 }

@@ -100,11 +100,16 @@ static bool read_number(const struct option *option, const char *text, int64_t *
 static bool unit_missing(const struct option *option, const char *text, struct error *error)
 {
 	size_t digits = strspn(text, "0123456789");
+	char low[DURATION_TEXT_SIZE], high[DURATION_TEXT_SIZE];
 
 	if (digits == 0 || text[digits] || digits > 18)
 		return false;
-	return error_hint(error, "Add the unit: --%s %sh for hours; m is minutes, d days.",
-			  option->name, text);
+	duration_format(low, option->min);
+	duration_format(high, option->max);
+	return error_hint(error,
+			  "Add the unit: --%s %sh for hours; m is minutes, d days. It is from %s "
+			  "to %s.",
+			  option->name, text, low, high);
 }
 
 static bool check_choice(const struct option *option, const char *text, struct error *error)

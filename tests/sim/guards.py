@@ -82,7 +82,7 @@ MUTANTS = [
          "\tif (strays->unknown)\n\t\treturn false;\n", ""),
         ("src/node/core/strays.c",
          "\t\tif (!view->gpus[i].looked)\n", "\t\tif (view->gpu_count > 1000000)\n"),
-    ], LONG),
+    ], LOST, LONG),
     ("processes-of-an-earlier-life-not-counted", [
         ("src/node/core/strays.c",
          "\tif (outside_has_gpu(&live, process->gpu) || is_listed(view, process))\n",
@@ -91,7 +91,7 @@ MUTANTS = [
     ("processes-that-outlive-their-pods-not-counted", [
         ("src/node/release.c",
          "\tif (podprocesses_find(answer, uuid))\n\t\treturn RELEASE_ANSWER_OPEN;\n", ""),
-    ]),
+    ], KUBELETS, LOST),
     ("pods-that-live-on-with-nothing-open-not-counted", [
         ("src/node/release.c",
          "\t\telse if (pod->pid)\n\t\t\tworst = RELEASE_ANSWER_ALIVE;\n", ""),
@@ -105,7 +105,7 @@ MUTANTS = [
         ("src/node/release.c",
          "\t\tif (!pod)\n\t\t\tworst = RELEASE_ANSWER_UNSEEN; /* it was asked before this was known */\n"
          "\t\telse if (pod->pid)\n", "\t\tif (pod && pod->pid)\n"),
-    ], LONG),
+    ], LOST, LONG),
     ("a-spec-that-could-not-be-stored-forgotten", [
         ("src/node/records.c",
          "\t\tuplink_return(node->uplink, write->spec ? TAKE(write->spec) : TAKE(write->again),\n"

@@ -73,6 +73,10 @@ static void test_the_range_is_closed(void **state UNUSED)
 		     ERROR_INVALID_INPUT, "for: '59s' is not between 1m and 1h");
 	expect_error(duration_parse("1h1s", "for", 60000, HOUR_MS, &ms, &error), &error,
 		     ERROR_INVALID_INPUT, "not between");
+	expect_error(duration_parse("8hours", "for", 60000, HOUR_MS, &ms, &error), &error,
+		     ERROR_INVALID_INPUT, "for: '8hours' is not a duration");
+	assert_string_equal(error.hint,
+			    "Its units are d, h, m and s, the larger first; it is from 1m to 1h.");
 }
 
 static void test_formats_read_back(void **state UNUSED)

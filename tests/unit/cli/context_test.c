@@ -155,13 +155,22 @@ static void test_order(void **state)
 	assert_string_equal(context.values[CONTEXT_API].text, "http://127.0.0.1:3");
 	assert_string_equal(context.key, "bck_file");
 
+	/* Two that are named alike: nobody guesses which is meant. */
 	setenv("BETTER_COMPUTE_STATE", "other", 1);
+	expect_error(LOAD(*state, &context, &error, NULL), &error, ERROR_INVALID_INPUT,
+		     "BETTER_COMPUTE_STATE and BETTER_COMPUTE_API exclude each other");
+
+	/* The key that is named with an address is no other's. */
+	expect_ok(LOAD(*state, &context, &error, "--state", ".better-compute", NULL), &error);
+	assert_string_equal(context.key, "bck_state");
+	assert_string_equal(context.variable_ignored, "BETTER_COMPUTE_API");
+
+	unsetenv("BETTER_COMPUTE_API");
+	unsetenv("BETTER_COMPUTE_KEY_FILE");
 	expect_ok(LOAD(*state, &context, &error, NULL), &error);
 	assert_string_equal(context.values[CONTEXT_API].text, "http://127.0.0.1:2");
 	assert_string_equal(context.key, "bck_other");
-
-	expect_ok(LOAD(*state, &context, &error, "--state", ".better-compute", NULL), &error);
-	assert_string_equal(context.key, "bck_state");
+	assert_null(context.variable_ignored);
 
 	/* An address by flag never gets the key of another place but the one named with it. */
 	expect_ok(LOAD(*state, &context, &error, "--api", "http://127.0.0.1:4", NULL), &error);
@@ -170,6 +179,34 @@ static void test_order(void **state)
 
 	expect_error(LOAD(*state, &context, &error, "--api", "http://x", "--state", "y", NULL),
 		     &error, ERROR_INVALID_INPUT, "exclude each other");
+}
+
+static void expect_variables_win(const struct context *context)
+{
+	assert_string_equal(context->values[CONTEXT_API].text, "http://127.0.0.1:7480");
+	assert_string_equal(context->key, "bck_file");
+	assert_string_equal(context->values[CONTEXT_KEY_FILE].origin, "BETTER_COMPUTE_KEY_FILE");
+	assert_string_equal(context->values[CONTEXT_CA_FILE].text, "ca.pem");
+	assert_null(context->values[CONTEXT_TENANT].text);
+}
+
+/* However the folder is found, a variable that is set is what is meant. */
+static void test_variables_beside_a_folder(void **state)
+{
+	struct context context;
+	struct error error;
+
+	make_state(".better-compute", CONTEXT_OK, 0600);
+	write_file("key", "bck_file\n", 0600);
+	setenv("BETTER_COMPUTE_KEY_FILE", "key", 1);
+	setenv("BETTER_COMPUTE_CA_FILE", "ca.pem", 1);
+	expect_ok(LOAD(*state, &context, &error, NULL), &error);
+	expect_variables_win(&context);
+	expect_ok(LOAD(*state, &context, &error, "--state", ".better-compute", NULL), &error);
+	expect_variables_win(&context);
+	setenv("BETTER_COMPUTE_STATE", ".better-compute", 1);
+	expect_ok(LOAD(*state, &context, &error, NULL), &error);
+	expect_variables_win(&context);
 }
 
 static void test_config_file(void **state)
@@ -305,6 +342,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_state_folder_here, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_key_of_somebody_else, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_variables_beside_a_folder, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_config_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_keys_that_others_can_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_state, setup, teardown),

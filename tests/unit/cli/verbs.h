@@ -40,6 +40,9 @@ int verbs_set_up(void **state);
 		.body = "{\"error\":{\"code\":\"" code "\",\"message\":\"" message "\"}}",         \
 		.headers = "X-Request-Id: req_7\r\n",                                              \
 	}
+/* 400, for what stands in a field of the body. */
+#define REFUSED_FIELD(name, message)                                                               \
+	REFUSED(400, "INVALID_INPUT", name ": " message "\",\"field\":\"" name)
 /* With the API's own hint. */
 #define REFUSED_HINT(http, code, message, hint) REFUSED(http, code, message "\",\"hint\":\"" hint)
 #define TENANT                                  "ten_" ULID "a"
@@ -47,7 +50,10 @@ int verbs_set_up(void **state);
 #define POOL                                    "pool_" ULID "b"
 #define POOL2                                   "pool_" ULID "m"
 #define RSV                                     "rsv_" ULID "c"
+#define RSV2                                    "rsv_" ULID "n"
+#define RSV3                                    "rsv_" ULID "p"
 #define KEY                                     "key_" ULID "d"
+#define JOIN_TOKEN                              "jt_" ULID "s"
 #define NODE                                    "node_" ULID "e"
 #define QUOTA                                   "quo_" ULID "f"
 #define SECRET                                  "sec_" ULID "g"

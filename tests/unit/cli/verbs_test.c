@@ -2,6 +2,7 @@
 #include "unit/cli/verbs.h"
 
 #include "cli/commands.h"
+#include "cli/noun.h"
 
 #define TEN "üüüüüüüüüü"
 
@@ -89,6 +90,13 @@ static void test_tenants_sites_pools(void **state)
 		 {"{\"policy\":{\"kubernetes\":{\"platformOperated\":true,\"taints\":[\"x=1:"
 		  "NoSchedule\",\"x=9:NoExecute\"]}},\"ifVersion\":7}"},
 		 .out = NULL},
+		{"pools update " POOL " --node-taint a=b:Never",
+		 {OK(ITEM(POOL, ",\"version\":7,\"policy\":" POLICY)),
+		  REFUSED_FIELD("policy.kubernetes.taints[2]",
+				"'a=b:Never' is not key=value:Effect")},
+		 {NULL},
+		 .err = "error: --node-taint: 'a=b:Never' is not key=value:Effect\n",
+		 .status = 2},
 		{"pools update " POOL " --unset kubernetes",
 		 {OK(ITEM(POOL, ",\"version\":7,\"policy\":" POLICY)), OK(ITEM(POOL, ""))},
 		 {"{\"policy\":{\"placement\":\"bin-pack\"},\"ifVersion\":7}"},
@@ -178,6 +186,42 @@ static void test_names_of_two_tenants(void **state)
 		 {NULL},
 		 .err = "error: pool 'h100' not found",
 		 .status = 1},
+		/* A whole id, too, whoever has it. */
+		{"pools show " POOL " --tenant " TENANT,
+		 {OK(ITEM(POOL, OF(TENANT, "h100"))), OK(ITEM(POOL, OF(TENANT, "h100")))},
+		 {"GET /v1/pools/" POOL " "},
+		 .out = "h100"},
+		{"pools show " POOL " --tenant " TENANT,
+		 {REFUSED(404, "NOT_FOUND", "no such pool")},
+		 {"GET /v1/pools/" POOL " "},
+		 .err = "All pools: better-compute pools",
+		 .status = 1},
+		{"sites archive " SITE " --yes --tenant " TENANT,
+		 {OK(ITEM(SITE, ",\"name\":\"dc1\""))},
+		 {NULL},
+		 .err = "site '" SITE "' is no tenant's, nor that of '" TENANT "'\n",
+		 .status = 2},
+		/* A join token is its pool's tenant's. */
+		{"join-tokens create --pool " POOL2 " --tenant acme",
+		 {TWO_TENANTS, OK(ITEM(POOL2, OF(TENANT2, "h100"))), TWO_TENANTS},
+		 {NULL},
+		 .err = "pool '" POOL2 "' belongs to tenant 'umbrella', not to 'acme'\n",
+		 .status = 2},
+		{"join-tokens create --tenant " TENANT,
+		 {OK(LIST(ITEM(POOL2, OF(TENANT2, "h100") ",\"state\":\"active\""))),
+		  OK(ITEM(POOL2, OF(TENANT2, "h100"))), TWO_TENANTS},
+		 {NULL},
+		 .err = "pool '" POOL2 "' belongs to tenant 'umbrella', not to '" TENANT "'\n",
+		 .status = 2},
+		{"join-tokens create --pool h100 --tenant " TENANT2,
+		 {TWO_POOLS, OK("{\"token\":\"bcj1_x\",\"id\":\"jt_1\"}")},
+		 {"\"poolId\":\"" POOL2 "\""},
+		 .out = "bcj1_x"},
+		{"reserve --tenant " TENANT " --pool " POOL2
+		 " --gpus 1 --for 1h --kubernetes -o name",
+		 {OK(ITEM(RSV, ",\"state\":\"placed\""))},
+		 {"POST /v1/reservations ", "\"poolId\":\"" POOL2 "\""},
+		 .out = RSV "\n"},
 		/* What it uses may be somebody else's, where only they have it. */
 		{"pools create new --tenant " TENANT2 " --site dc1 --gpu-model H100",
 		 {OK(LIST(ITEM(SITE, OF(TENANT, "dc1")))), OK(ITEM(POOL2, ""))},
@@ -269,6 +313,66 @@ static void test_names_of_two_tenants(void **state)
 	assert_string_equal(outcome.out, POOL "\n");
 }
 
+#define KEY2          "key_" ULID "q"
+#define ANA(id, more) ITEM(id, ",\"name\":\"ana\",\"tenantId\":\"" TENANT "\"" more)
+#define REVOKED       ",\"revokedAt\":\"2026-11-29T10:00:00Z\""
+
+/* Names are free again once what had them is over. */
+static void test_names_of_what_is_over(void **state)
+{
+	static const struct row rows[] = {
+		{"keys rotate ana --yes",
+		 {OK(LIST(ANA(KEY, REVOKED) "," ANA(KEY2, ""))),
+		  OK(ANA(KEY2, ",\"key\":\"bck_new\""))},
+		 {"POST /v1/keys/" KEY2 "/rotate "},
+		 .out = "bck_new"},
+		{"keys show ana",
+		 {OK(LIST(ANA(KEY, REVOKED) "," ANA(KEY2, REVOKED)))},
+		 {NULL},
+		 .err = "key 'ana' could be 2: " KEY ", " KEY2 "\n  Use the id.\n",
+		 .status = 2},
+		{"keys show key_01kb7s4x", /* the beginning of an id isn't guessed */
+		 {OK(LIST(ANA(KEY, REVOKED) "," ANA(KEY2, "")))},
+		 {NULL},
+		 .err = "could be 2",
+		 .status = 2},
+		{"nodes show gpu-1",
+		 {OK(LIST(ITEM("node_" ULID "r",
+			       ",\"kubernetesNodeName\":\"gpu-1\",\"state\":"
+			       "\"retired\"") "," ITEM(NODE, ",\"kubernetesNodeName\":\"gpu-1\","
+							     "\"state\":\"ready\""))),
+		  OK(ITEM(NODE, ""))},
+		 {"GET /v1/nodes/" NODE " "},
+		 .out = NULL},
+		{"keys create ana --role user --tenant " TENANT,
+		 {REFUSED_HINT(409, "CONFLICT",
+			       "the tenant has a key of the name 'ana' already: " KEY,
+			       "Give another name, or revoke that key first.")},
+		 {NULL},
+		 .err = "already: " KEY "\n  Give another name. For a new secret of that key: "
+			"better-compute keys rotate 'ana'\n",
+		 .status = 3},
+		{"pools create old --tenant " TENANT " --site " SITE " --gpu-model H100",
+		 {REFUSED(409, "CONFLICT", "pool 'old' exists already: " POOL),
+		  OK(LIST(ITEM(POOL,
+			       ",\"name\":\"old\",\"state\":\"archived\",\"tenantId\":\"" TENANT
+			       "\"")))},
+		 {"POST /v1/pools ", "GET /v1/pools?"},
+		 .err = "exists already: " POOL
+			"\n  That pool is archived, and keeps its name for good: give another.\n",
+		 .status = 3},
+		{"pools create old --tenant " TENANT " --site " SITE " --gpu-model H100",
+		 {REFUSED(409, "CONFLICT", "pool 'old' exists already: " POOL),
+		  OK(LIST(ITEM(POOL, ",\"name\":\"old\",\"state\":\"active\",\"tenantId\":\"" TENANT
+				     "\"")))},
+		 {NULL},
+		 .err = "exists already: " POOL "\n",
+		 .status = 3},
+	};
+
+	check_rows(state, rows, ARRAY_SIZE(rows));
+}
+
 static void test_nodes(void **state)
 {
 	static const struct row rows[] = {
@@ -327,6 +431,14 @@ static void test_nodes(void **state)
 		 {"GET /v1/reservations?live=true"},
 		 .err = "1 reservation placed there for later is placed on other nodes, or waits",
 		 .status = 2},
+		{"nodes retire " NODE " --lost",
+		 {OK(ITEM(NODE, ",\"devices\":[{\"reservationId\":\"" RSV "\"}]")), OK(LIST("")),
+		  OK(ITEM(NODE, ""))},
+		 {NULL},
+		 .err = "frees its 1 booked device without asking the machine: pods there may "
+			"still "
+			"use it\n",
+		 .status = 2},
 		{"nodes retire " NODE,
 		 {OK(ITEM(NODE, "")), OK(LIST("")), OK(ITEM(NODE, ""))},
 		 {"POST /v1/nodes/" NODE "/retire?dryRun=true "},
@@ -382,6 +494,11 @@ static void test_nodes(void **state)
 		 {OK(LIST(""))},
 		 {"GET /v1/nodes?poolId=" POOL "&limit="},
 		 .out = NULL},
+		{"nodes label vm",
+		 {OK("{}")},
+		 {NULL},
+		 .err = "error: NAME=VALUE|NAME-... is missing\n",
+		 .status = 2},
 	};
 
 	check_rows(state, rows, ARRAY_SIZE(rows));
@@ -436,6 +553,19 @@ static void test_keys_and_secrets(void **state)
 		 {OK(ITEM(SECRET, ""))},
 		 {"DELETE /v1/secrets/" SECRET " "},
 		 .out = SECRET "  deleted"},
+		/* A token alone joins nothing. */
+		{"join-tokens create --pool " POOL,
+		 {OK(ITEM(JOIN_TOKEN, ",\"token\":\"bcj1_x\""))},
+		 {"POST /v1/join-tokens "},
+		 .out = "bcj1_x",
+		 .err = "note: next, on the machine: bcd join --token-file FILE, a file of mode "
+			"0600. "
+			"Its /etc/bcd/config.toml names the control plane and the pins, which "
+			"'better-compute pki show' prints"},
+		{"join-tokens create --hosted --pool " POOL,
+		 {OK(ITEM(JOIN_TOKEN, ",\"token\":\"bcj1_x\""))},
+		 {NULL},
+		 .err = "better-compute kubernetes manifest makes such a token itself"},
 	};
 
 	check_rows(state, rows, ARRAY_SIZE(rows));
@@ -504,6 +634,53 @@ static void test_pki(void **state)
 	};
 
 	check_rows(state, rows, ARRAY_SIZE(rows));
+}
+
+static bool takes_tenant(const struct command *row)
+{
+	for (const struct option *option = row->options; option && option->name; option++) {
+		if (str_equal(option->name, "tenant"))
+			return true;
+	}
+	return false;
+}
+
+/* Of what whoever says both means nobody knows: no command that has --tenant does anything then. */
+static void test_an_id_of_another_tenant_is_refused(void **state)
+{
+	const struct fake_answer answers[] = {OK(ITEM(POOL, OF(TENANT, "h100"))), TWO_TENANTS};
+	static struct outcome outcome;
+	size_t tried = 0;
+
+	for (size_t i = 0; CLI_COMMANDS[i]; i++) {
+		for (const struct command *row = CLI_COMMANDS[i]; row->noun; row++) {
+			CLEANUP(buf) struct buf line = {0};
+			const char *text;
+
+			if (!takes_tenant(row) || row->min_operands == 0 ||
+			    str_equal(row->verb ? row->verb : "", "create"))
+				continue;
+			command_name(&line, row);
+			buf_printf(&line, " %s_" ULID "b --tenant " TENANT2,
+				   noun_get(row->names)->prefix);
+			if (row->flags & COMMAND_ASKS)
+				buf_add_text(&line, " --yes");
+			if (row->verb && str_equal(row->verb, "update"))
+				buf_add_text(&line, " --name other");
+			text = buf_text(&line);
+			run_line(state, text, "", answers, ARRAY_SIZE(answers), &outcome);
+			check_has(text, "stderr", outcome.err,
+				  "b' belongs to tenant 'acme', not to '" TENANT2 "'\n"
+				  "  If that is the one: --tenant acme. ");
+			assert_int_equal(outcome.status, 2);
+			for (size_t k = 0; k < 3; k++) {
+				static const char *const METHODS[] = {"POST ", "PATCH ", "DELETE "};
+				assert_null(strstr(outcome.seen, METHODS[k]));
+			}
+			tried++;
+		}
+	}
+	assert_true(tried > 10);
 }
 
 /* Said alone it would do what somebody meant to ask about: no command that has it sends anything. */
@@ -611,6 +788,9 @@ static void test_files_written(void **state)
 	buf_add_text(&line, " --force");
 	run_line(state, buf_text(&line), "", made, 1, &outcome);
 	assert_int_equal(outcome.status, 0);
+	ino_t before = stat_now.st_ino;
+	assert_int_equal(stat(path, &stat_now), 0);
+	assert_int_equal(stat_now.st_ino, before); /* it was in no other file */
 }
 
 int main(void)
@@ -618,10 +798,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tenants_sites_pools),
 		cmocka_unit_test(test_names_of_two_tenants),
+		cmocka_unit_test(test_names_of_what_is_over),
 		cmocka_unit_test(test_nodes),
 		cmocka_unit_test(test_keys_and_secrets),
 		cmocka_unit_test(test_quotas_usage_audit),
 		cmocka_unit_test(test_pki),
+		cmocka_unit_test(test_an_id_of_another_tenant_is_refused),
 		cmocka_unit_test(test_exit_code_is_of_a_dry_run),
 		cmocka_unit_test(test_exit_statuses),
 		cmocka_unit_test(test_a_policy_from_a_file),

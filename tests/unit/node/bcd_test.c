@@ -98,6 +98,12 @@ static void test_version_and_help(void **state UNUSED)
 	expect(&it, 2, "no operands");
 	run(&it, "status --help");
 	expect(&it, 0, "Exit status: 0 alive");
+	run(&it, "help");
+	expect(&it, 0, "bcd [--config FILE] VERB");
+	run(&it, "help status");
+	expect(&it, 0, "Exit status: 0 alive");
+	run(&it, "help stauts");
+	expect(&it, 2, "(did you mean 'status'?)");
 }
 
 static void test_configuration_that_is_wrong(void **state)

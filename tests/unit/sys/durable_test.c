@@ -70,6 +70,33 @@ static void test_create_refuses_what_exists(void **state)
 	assert_int_equal(count_entries(state), 1);
 }
 
+static bool is_folder(const char *path)
+{
+	struct stat now;
+
+	return stat(path, &now) == 0 && S_ISDIR(now.st_mode);
+}
+
+static int folders_fail(const char *path)
+{
+	return is_folder(path) ? EIO : 0;
+}
+
+/* Whoever is told that it failed won't look whether it is there. */
+static void test_what_could_not_be_created_is_not_there(void **state)
+{
+	const char *path = folder_path(state, "a");
+	struct error error;
+
+	hang_look = folders_fail;
+	expect_error(durable_create(path, "one", 3, 0600, &error), &error, ERROR_INTERNAL,
+		     "sync folder '");
+	hang_look = NULL;
+	assert_int_equal(count_entries(state), 0);
+	expect_ok(durable_create(path, "two", 3, 0600, &error), &error);
+	expect_content(path, "two");
+}
+
 static void test_read_tells_absent_from_unreadable(void **state)
 {
 	CLEANUP(buf) struct buf content = {0};
@@ -237,7 +264,7 @@ static void test_a_new_folder_is_nobody_elses(void **state)
 /* In its own place: what is killed then leaves it there and nowhere else. */
 static void test_a_text_is_written_over(void **state)
 {
-	const char *path = folder_path(state, "f"), *link = folder_path(state, "l");
+	const char *path = folder_path(state, "f");
 	struct error error;
 	struct stat before, now;
 
@@ -251,15 +278,128 @@ static void test_a_text_is_written_over(void **state)
 	assert_int_equal(now.st_ino, before.st_ino);
 	assert_int_equal(now.st_mode & 0777, 0600);
 	assert_int_equal(count_entries(state), 1);
-	assert_int_equal(symlink(path, link), 0);
-	assert_false(durable_overwrite_text(link, "x", 1, &error));
-	assert_int_equal(chmod(path, 0640), 0);
-	expect_error(durable_overwrite_text(path, "x", 1, &error), &error, ERROR_FORBIDDEN,
-		     "ours alone");
-	expect_content(path, "longer than that\n");
 	assert_int_equal(unlink(path), 0);
 	expect_error(durable_overwrite_text(path, "x", 1, &error), &error, ERROR_NOT_FOUND, "f");
 	assert_true(durable_absent(path));
+}
+
+static size_t secrets_beside;
+
+/* At each moment that lasts: in which files is it? */
+static int look_for_secret(const char *path)
+{
+	CLEANUP(buf) struct buf content = {0};
+	struct error ignored;
+
+	if (!str_ends(path, "/f") && durable_read(path, 1000, &content, &ignored) &&
+	    strstr(buf_text(&content), "secret"))
+		secrets_beside++;
+	return 0;
+}
+
+static int texts_fail(const char *path)
+{
+	CLEANUP(buf) struct buf content = {0};
+	struct error ignored;
+
+	return durable_read(path, 1000, &content, &ignored) && content.length > 0 ? EIO : 0;
+}
+
+static void expect_secret(const char *path, const char *text)
+{
+	struct stat now;
+
+	expect_content(path, text);
+	assert_int_equal(lstat(path, &now), 0);
+	assert_true(S_ISREG(now.st_mode));
+	assert_int_equal(now.st_mode & 07777, 0600);
+	assert_int_equal(now.st_nlink, 1);
+}
+
+/* In the file that was named or nowhere, whatever was there before. */
+static void test_a_secret_is_in_its_own_file_alone(void **state)
+{
+	const char *path = folder_path(state, "f"), *other = folder_path(state, "other");
+	struct error error;
+	struct stat before, now;
+
+	secrets_beside = 0;
+	hang_look = look_for_secret;
+	expect_ok(durable_write_secret(path, "secret 1\n", 9, false, &error), &error);
+	expect_secret(path, "secret 1\n");
+	assert_int_equal(stat(path, &before), 0);
+	expect_error(durable_write_secret(path, "secret 2\n", 9, false, &error), &error,
+		     ERROR_CONFLICT, "exists already");
+	expect_secret(path, "secret 1\n");
+	expect_ok(durable_write_secret(path, "secret 2\n", 9, true, &error), &error);
+	expect_secret(path, "secret 2\n");
+	assert_int_equal(stat(path, &now), 0);
+	assert_int_equal(now.st_ino, before.st_ino); /* until then it had the old one */
+	assert_int_equal(chmod(path, 0644), 0);      /* who has it open would read the new one */
+	expect_ok(durable_write_secret(path, "secret 3\n", 9, true, &error), &error);
+	expect_secret(path, "secret 3\n");
+	assert_int_equal(stat(path, &now), 0);
+	assert_int_not_equal(now.st_ino, before.st_ino);
+	assert_int_equal(link(path, other), 0);
+	expect_ok(durable_write_secret(path, "secret 4\n", 9, true, &error), &error);
+	expect_secret(path, "secret 4\n");
+	expect_secret(other, "secret 3\n");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink(other, path), 0);
+	expect_ok(durable_write_secret(path, "secret 5\n", 9, true, &error), &error);
+	expect_secret(path, "secret 5\n");
+	expect_secret(other, "secret 3\n");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(unlink(other), 0);
+	expect_ok(durable_write_secret(path, "secret 6\n", 9, true, &error), &error);
+	expect_secret(path, "secret 6\n");
+	assert_int_equal(secrets_beside, 0);
+	assert_int_equal(unlink(path), 0);
+	hang_look = texts_fail;
+	for (int replace = 0; replace <= 1; replace++) {
+		expect_error(durable_write_secret(path, "secret\n", 7, replace, &error), &error,
+			     ERROR_INTERNAL, "write '");
+		assert_int_equal(count_entries(state), 0);
+	}
+	hang_look = NULL;
+}
+
+static void expect_refused(const char *path, enum error_code code, const char *what,
+			   const char *hint)
+{
+	struct error error;
+
+	expect_error(durable_overwrite_text(path, "x", 1, &error), &error, code, what);
+	if (!strstr(error.hint, hint))
+		fail_msg("no \"%s\": %s", hint, error.hint);
+}
+
+/* What is wrong with it, and what to do: each in its own words. */
+static void test_what_is_not_ours_alone_is_not_written_over(void **state)
+{
+	const char *path = folder_path(state, "f"), *link_to = folder_path(state, "l");
+	const char *fifo = folder_path(state, "fifo");
+	struct error error;
+
+	expect_ok(durable_create(path, "old\n", 4, 0600, &error), &error);
+	assert_int_equal(symlink(path, link_to), 0);
+	expect_refused(link_to, ERROR_INVALID_STATE, "/l': not a file but a link", "Remove it");
+	expect_refused(*state, ERROR_INVALID_STATE, "not a file but a folder", "another file");
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	expect_refused(fifo, ERROR_INVALID_STATE, "not a file but a fifo", "another file");
+	assert_int_equal(chmod(path, 0640), 0);
+	expect_refused(path, ERROR_FORBIDDEN, "others may read '", "chmod 600 '");
+	assert_int_equal(chmod(path, 0600), 0);
+	assert_int_equal(unlink(link_to), 0);
+	assert_int_equal(link(path, link_to), 0);
+	expect_refused(path, ERROR_INVALID_STATE, "/f': the file has 2 names", "remove this name");
+	assert_int_equal(unlink(link_to), 0);
+	expect_content(path, "old\n");
+	if (geteuid() == 0)
+		assert_int_equal(chown(path, 65534, 65534), 0);
+	else
+		path = "/etc/passwd";
+	expect_refused(path, ERROR_FORBIDDEN, "belongs to another user (uid ", "(chown ");
 }
 
 static void test_list_is_sorted_and_bounded(void **state)
@@ -475,6 +615,7 @@ int main(void)
 		IN_FOLDER(test_replace_leaves_only_the_file),
 		IN_FOLDER(test_a_failed_write_leaves_the_old_content),
 		IN_FOLDER(test_create_refuses_what_exists),
+		IN_FOLDER(test_what_could_not_be_created_is_not_there),
 		IN_FOLDER(test_read_tells_absent_from_unreadable),
 		IN_FOLDER(test_a_secret_that_all_may_read_is_refused),
 		IN_FOLDER(test_read_is_bounded),
@@ -485,6 +626,8 @@ int main(void)
 		IN_FOLDER(test_make_folder_with_parents),
 		IN_FOLDER(test_a_new_folder_is_nobody_elses),
 		IN_FOLDER(test_a_text_is_written_over),
+		IN_FOLDER(test_what_is_not_ours_alone_is_not_written_over),
+		IN_FOLDER(test_a_secret_is_in_its_own_file_alone),
 		IN_FOLDER(test_list_is_sorted_and_bounded),
 		IN_FOLDER(test_where_a_file_could_be_written),
 		IN_FOLDER(test_what_a_kill_left_is_tidied),

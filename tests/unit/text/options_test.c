@@ -140,8 +140,10 @@ static void test_what_to_write_is_said(void **state)
 		char *words[2];
 		const char *hint;
 	} cases[] = {
-		{{"--for", "8"}, "Add the unit: --for 8h for hours; m is minutes, d days."},
-		{{"--for", "soon"}, ""},
+		{{"--for", "8"},
+		 "Add the unit: --for 8h for hours; m is minutes, d days. It is from 1m to 1h."},
+		{{"--for", "soon"},
+		 "Its units are d, h, m and s, the larger first; it is from 1m to 1h."},
 		/* never the digits alone: with a unit they were another amount */
 		{{"--gpus", "10Gi"}, "It takes digits alone, without a unit."},
 		{{"--cpus", "500m"}, "It takes whole CPUs, such as --cpus 4"},
