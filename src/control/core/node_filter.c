@@ -111,21 +111,13 @@ static struct node_verdict judge_devices(const struct placement_request *request
 static bool fits_without_plans(const struct placement_request *request,
 			       const struct placement_node *node)
 {
-	CLEANUP(free)
-	struct placement_busy *busy = mem_alloc((node->busy_count + 1) * sizeof *busy);
-	CLEANUP(free) struct placement_use *uses = mem_alloc((node->uses_count + 1) * sizeof *uses);
 	struct placement_node now = *node;
 	const char *reason;
 
-	now.busy = busy;
-	now.uses = uses;
-	now.busy_count = now.uses_count = 0;
-	for (size_t i = 0; i < node->busy_count; i++)
-		if (!node->busy[i].planned)
-			busy[now.busy_count++] = node->busy[i];
-	for (size_t i = 0; i < node->uses_count; i++)
-		if (!node->uses[i].planned)
-			uses[now.uses_count++] = node->uses[i];
+	while (now.busy_count > 0 && now.busy[now.busy_count - 1].planned)
+		now.busy_count--;
+	while (now.uses_count > 0 && now.uses[now.uses_count - 1].planned)
+		now.uses_count--;
 	if (now.busy_count == node->busy_count && now.uses_count == node->uses_count)
 		return false;
 	reason = judge_devices(request, &now, DEVICE_DEPTH_FREE, NULL).reason;

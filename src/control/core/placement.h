@@ -60,7 +60,7 @@ struct placement_busy {
 	size_t gpu;
 	int leaf_lo, leaf_hi;
 	int64_t from_ms, to_ms;
-	bool planned; /* for a gang that waits, which has nothing yet */
+	bool planned; /* for a gang that waits, which has nothing yet: the last of a node's */
 };
 
 /* Host share that is taken. */
