@@ -3,6 +3,8 @@
 #include "cli/wait.h"
 #include "sys/clock.h"
 
+#define UNCONFIRMED "ReleaseUnconfirmed"
+
 static bool all_released(const json_t *reservation)
 {
 	size_t index;
@@ -17,6 +19,12 @@ static bool all_released(const json_t *reservation)
 	return !view_has_condition(reservation, "DevicesHeld");
 }
 
+/* Over, and no node's word is awaited any more: there was none. */
+static bool is_unconfirmed(const json_t *reservation)
+{
+	return view_has_condition(reservation, UNCONFIRMED) && all_released(reservation);
+}
+
 bool booking_reached(const json_t *reservation, enum booking_goal goal)
 {
 	const char *state = view_text(reservation, "state");
@@ -27,7 +35,8 @@ bool booking_reached(const json_t *reservation, enum booking_goal goal)
 	case BOOKING_ACTIVE:
 		return str_equal(state, "active");
 	case BOOKING_RELEASED:
-		return view_terminal(state) && all_released(reservation);
+		return view_terminal(state) && all_released(reservation) &&
+		       !is_unconfirmed(reservation);
 	}
 	return false;
 }
@@ -52,6 +61,8 @@ static const char *step_of_release(const json_t *reservation, const char *state)
 {
 	if (booking_reached(reservation, BOOKING_RELEASED))
 		return "released";
+	if (view_terminal(state) && is_unconfirmed(reservation))
+		return "over, unconfirmed";
 	return view_terminal(state) ? "releasing" : state;
 }
 
@@ -59,12 +70,15 @@ static const char *step_of_booking(struct arena *arena, const json_t *reservatio
 				   const char *state)
 {
 	const char *node = view_nodes(arena, reservation);
+	const char *waits = view_condition(arena, reservation, "Waiting");
 	const char *why = view_reasons(arena, json_object_get(reservation, "reasons"),
 				       json_object_get(reservation, "devices"));
 
 	if (view_starts(arena, reservation, clock_wall()))
 		return arena_printf(arena, "%s%s%s, starts %s", state, node ? " on " : "",
 				    node ? node : "", view_exact(arena, reservation, "startAt"));
+	if (str_equal(state, "placed") && node && waits)
+		return arena_printf(arena, "placed on %s, waits: %s", node, waits);
 	if (str_equal(state, "placed") && node)
 		return arena_printf(arena, "placed on %s", node);
 	if (str_equal(state, "pending") && why)
@@ -99,7 +113,7 @@ static enum wait_verdict judge(const struct wait_for *wait, const json_t *reserv
 	if (booking_reached(reservation, goal_of(wait)))
 		return WAIT_REACHED;
 	if (goal_of(wait) == BOOKING_RELEASED)
-		return WAIT_ON;
+		return view_terminal(state) && is_unconfirmed(reservation) ? WAIT_NEVER : WAIT_ON;
 	if (placed_for_later(reservation, state))
 		return WAIT_REACHED;
 	return view_terminal(state) ? WAIT_NEVER : WAIT_ON;
@@ -109,6 +123,11 @@ static const char *why_never(struct arena *arena, const json_t *reservation)
 {
 	return view_reasons(arena, json_object_get(reservation, "reasons"),
 			    json_object_get(reservation, "devices"));
+}
+
+static const char *why_unconfirmed(struct arena *arena, const json_t *reservation)
+{
+	return view_condition(arena, reservation, UNCONFIRMED);
 }
 
 bool booking_wait(struct cli *cli, const char *id, enum booking_goal goal, json_t **ret_reservation,
@@ -123,7 +142,9 @@ bool booking_wait(struct cli *cli, const char *id, enum booking_goal goal, json_
 		.step = step,
 		.remark = goal == BOOKING_RELEASED ? why_releasing : NULL,
 		.judge = judge,
-		.why_never = why_never,
+		.why_never = goal == BOOKING_RELEASED ? why_unconfirmed : why_never,
+		/* Nothing was refused: it didn't come. */
+		.never_status = goal == BOOKING_RELEASED ? 1 : 0,
 	};
 
 	return wait_run(cli, &wait, ret_reservation, ret_reached, error);

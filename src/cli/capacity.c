@@ -8,14 +8,27 @@ static const struct table_column COLUMNS[] = {{"POOL", 0},
 					      {"DEVICES", 0},
 					      {"TOTAL", TABLE_RIGHT},
 					      {"FREE", TABLE_RIGHT},
+					      {"SPOT ONLY", TABLE_RIGHT | TABLE_SPARSE},
 					      {"BOOKED", TABLE_RIGHT},
 					      {"UNHEALTHY", TABLE_RIGHT},
 					      {"NODES", TABLE_RIGHT},
 					      {"CLOSED", TABLE_RIGHT | TABLE_SPARSE}};
 
+static void add_number(struct table *table, const json_t *item, const char *key)
+{
+	table_cellf(table, "%lld", (long long)view_number(item, key));
+}
+
+/* Nothing where there is none. */
+static void add_some(struct cli *cli, struct table *table, const json_t *item, const char *key)
+{
+	long long number = (long long)view_number(item, key);
+
+	table_cell(table, number > 0 ? arena_printf(&cli->arena, "%lld", number) : NULL);
+}
+
 static void print_items(struct cli *cli, const json_t *items)
 {
-	static const char *const NUMBERS[] = {"total", "free", "booked", "unhealthy", "nodes"};
 	CLEANUP(table) struct table table;
 	CLEANUP(noun_view) struct noun_view view = {.cli = cli};
 	size_t index;
@@ -28,14 +41,15 @@ static void print_items(struct cli *cli, const json_t *items)
 		table_cell(&table, noun_view_name(&view, NOUN_POOL, item, "poolId"));
 		table_cellf(&table, "%s%s%s", class ? class : "?", profile ? " " : "",
 			    profile ? profile : "");
-		for (size_t i = 0; i < ARRAY_SIZE(NUMBERS); i++)
-			table_cellf(&table, "%lld", (long long)view_number(item, NUMBERS[i]));
+		add_number(&table, item, "total");
+		add_number(&table, item, "free");
+		/* Of the free ones, those that are booked with --spot alone. */
+		add_some(cli, &table, item, "spotOnly");
+		add_number(&table, item, "booked");
+		add_number(&table, item, "unhealthy");
+		add_number(&table, item, "nodes");
 		/* Of nodes that take no work now: with them the numbers add up. */
-		table_cell(&table,
-			   view_number(item, "unavailable") > 0
-				   ? arena_printf(&cli->arena, "%lld",
-						  (long long)view_number(item, "unavailable"))
-				   : NULL);
+		add_some(cli, &table, item, "unavailable");
 	}
 	output_table(cli, &table);
 }

@@ -37,6 +37,13 @@ static bool find_last(struct cli *cli, int64_t *ret_last, struct error *error)
 	return true;
 }
 
+/* A number that was never given is of a log from before a restore, say: all of this one is new to whoever
+ * has it, and the control plane answers with it. */
+static void note_from_the_beginning(int64_t after)
+{
+	output_note("no event is after %lld: these are from the beginning", (long long)after);
+}
+
 /* All after `after`, of which the last `most` are kept. */
 static bool read_tail(struct cli *cli, int64_t after, size_t most, json_t **ret_items,
 		      struct error *error)
@@ -129,6 +136,8 @@ static bool show(void *arg, const json_t *event, struct error *error)
 {
 	struct follower *follower = arg;
 
+	if (view_number(event, "seq") <= follower->after)
+		note_from_the_beginning(follower->after);
 	follower->after = view_number(event, "seq");
 	follower->pause_ms = AGAIN_MS;
 	follower->away = false;
@@ -188,8 +197,12 @@ static bool run(struct cli *cli, struct error *error)
 		if (!find_last(cli, &last, error) || !read_latest(cli, limit, last, &items, error))
 			return false;
 	} else {
-		if (!fetch(cli, options_number(cli->options, "after", 0), limit, &answer, error))
+		int64_t after = options_number(cli->options, "after", 0);
+		if (!fetch(cli, after, limit, &answer, error))
 			return false;
+		if (json_is_integer(json_object_get(answer, "last")) &&
+		    view_number(answer, "last") < after)
+			note_from_the_beginning(after);
 		items = json_incref(json_object_get(answer, "items"));
 	}
 	if (output_raw_list(cli, items))

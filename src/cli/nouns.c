@@ -83,11 +83,19 @@ static void join_token_row(struct noun_view *view, const json_t *item)
 	table_cell(view->table, created(view, item));
 }
 
-static const struct table_column NODE_COLUMNS[] = {
-	{"ID", TABLE_ID},    {"HOSTNAME", TABLE_FLEX}, {"STATE", 0},
-	{"POOL", 0},         {"GPUS", TABLE_FLEX},     {"BOOKED", TABLE_RIGHT},
-	{"LINK", 0},         {"AS NODE", TABLE_WIDE},  {"TRUST", TABLE_WIDE},
-	{"BCD", TABLE_WIDE}, {"SPEC", TABLE_WIDE},     {"NOTE", TABLE_FLEX}};
+static const struct table_column NODE_COLUMNS[] = {{"ID", TABLE_ID},
+						   {"HOSTNAME", TABLE_FLEX},
+						   {"STATE", 0},
+						   {"POOL", 0},
+						   {"GPUS", TABLE_FLEX},
+						   {"BOOKED", TABLE_RIGHT},
+						   {"SPOT", TABLE_SPARSE},
+						   {"LINK", 0},
+						   {"AS NODE", TABLE_WIDE},
+						   {"TRUST", TABLE_WIDE},
+						   {"BCD", TABLE_WIDE},
+						   {"SPEC", TABLE_WIDE},
+						   {"NOTE", TABLE_FLEX}};
 
 static size_t booked_devices(const json_t *node)
 {
@@ -118,6 +126,7 @@ static void node_row(struct noun_view *view, const json_t *item)
 	table_cell(view->table, pool_name(view, item));
 	table_cell(view->table, view_gpus(arena, item));
 	table_cellf(view->table, "%zu", booked_devices(item));
+	table_cell(view->table, json_is_true(json_object_get(item, "spot")) ? "spot" : NULL);
 	table_cell(view->table, view_contact(arena, item, view->cli->now));
 	table_cell(view->table, view_text(item, "kubernetesNodeName"));
 	table_cell(view->table, view_text(item, "trust"));

@@ -15,6 +15,12 @@ static void print(const struct page *page, size_t indent)
 	output_text(&text);
 }
 
+/* A booking that waits is told in the words of one that has no place yet. */
+static const char *label_of(const char *type)
+{
+	return !type ? "?" : str_equal(type, "Waiting") ? "waits" : type;
+}
+
 static void add_conditions(struct cli *cli, struct page *page, const json_t *conditions)
 {
 	size_t index;
@@ -32,7 +38,7 @@ static void add_conditions(struct cli *cli, struct page *page, const json_t *con
 		/* All is as this machine's owner wants it. */
 		if (cli->output != CLI_WIDE && type && str_equal(type, "HostUnsupported"))
 			continue;
-		page_linef(page, type ? type : "?", "%s%s%s%s%s%s", text ? text : "true",
+		page_linef(page, label_of(type), "%s%s%s%s%s%s", text ? text : "true",
 			   next ? " " : "", next ? next : "",
 			   !since     ? ""
 			   : sentence ? " (Since "
@@ -135,6 +141,14 @@ static void print_allocations(const struct cli *cli, const json_t *allocations)
 	output_table(cli, &table);
 }
 
+/* Has a node ever bound it? Its time alone starts nothing. */
+static bool begun(const json_t *reservation)
+{
+	const char *state = view_text(reservation, "state");
+
+	return !state || (!str_equal(state, "pending") && !str_equal(state, "placed"));
+}
+
 /* When it starts, how long it lasts, when it ends: one line each, as far as it has come. */
 static void add_times(struct cli *cli, struct page *page, const json_t *item, bool over)
 {
@@ -147,24 +161,25 @@ static void add_times(struct cli *cli, struct page *page, const json_t *item, bo
 		page_line(page, over ? "was to start" : "starts",
 			  view_when(arena, item, "startAt", cli->now));
 	else
-		page_line(page, "started", view_when(arena, item, "startAt", cli->now));
+		page_line(page, over || begun(item) ? "started" : "due",
+			  view_when(arena, item, "startAt", cli->now));
 	page_line(page, over ? "ended" : "ends", over && given ? given : ends);
 	page_line(page, "made", view_when(arena, item, "createdAt", cli->now));
 }
 
 /* Each node once, in the order of the allocations. */
-static void add_nodes(struct page *page, const json_t *allocations)
+static void add_nodes(struct page *page, const json_t *reservation)
 {
+	const json_t *allocations = json_object_get(reservation, "allocations");
 	CLEANUP(buf) struct buf nodes = {0};
 	size_t index;
 	json_t *item;
 
 	json_array_foreach(allocations, index, item)
 	{
-		const char *id = view_text(item, "nodeId");
-		if (!id || (nodes.length && strstr(buf_text(&nodes), id)))
-			continue;
-		buf_printf(&nodes, "%s%s", nodes.length ? ", " : "", id);
+		if (view_is_place(reservation, index))
+			buf_printf(&nodes, "%s%s", nodes.length ? ", " : "",
+				   view_text(item, "nodeId"));
 	}
 	page_line(page, "nodes", nodes.length ? buf_text(&nodes) : NULL);
 }
@@ -178,7 +193,7 @@ static void add_place(struct cli *cli, struct page *page, const json_t *item)
 	if (same)
 		page_linef(page, "together", "all %lld nodes in one %s",
 			   (long long)view_number(gang, "nodes"), same);
-	add_nodes(page, json_object_get(item, "allocations"));
+	add_nodes(page, item);
 	add_name(cli, page, NOUN_POOL, "pool", item, "poolId");
 	add_name(cli, page, NOUN_TENANT, "tenant", item, "tenantId");
 }
@@ -285,6 +300,8 @@ void page_of_node(struct cli *cli, const json_t *item)
 	add_host(&page, "memory", item, "memoryGiB", " GiB");
 	add_host(&page, "pages 2Mi", item, "hugepages2MiGiB", " GiB");
 	add_host(&page, "pages 1Gi", item, "hugepages1GiGiB", " GiB");
+	if (json_is_true(json_object_get(item, "spot")))
+		page_line(&page, "spot", "takes only reservations made with --spot");
 	add_name(cli, &page, NOUN_POOL, "pool", item, "poolId");
 	add_name(cli, &page, NOUN_SITE, "site", item, "siteId");
 	add_name(cli, &page, NOUN_TENANT, "tenant", item, "tenantId");

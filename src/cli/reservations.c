@@ -295,7 +295,7 @@ static const struct option LIST_OPTIONS[] = {
 };
 
 static const struct option RELEASE_OPTIONS[] = {
-	WAIT_OPTIONS("until no pod holds a device any more"),
+	WAIT_OPTIONS("until no pod holds a device any more; fails when that is never said"),
 	{0},
 };
 
@@ -340,7 +340,8 @@ static const struct verb_field LIST_FIELDS[] = {
 		"word a release ends when the node is declared lost; five minutes into somebody "  \
 		"else's booking of the same devices; and, where the node is heard of, a day "      \
 		"after "                                                                           \
-		"the booking's own end. Of several reservations each is tried, whatever is "       \
+		"the booking's own end. The last two are told as unconfirmed, and --wait ends "    \
+		"with 1. Of several reservations each is tried, whatever is "                      \
 		"refused of another; the exit status is that of the first refusal.",               \
 	.check = wait_check, .run = release
 

@@ -15,6 +15,10 @@ static void print_devices(struct cli *cli, const json_t *reservation)
 
 	json_array_foreach(json_object_get(reservation, "allocations"), index, allocation)
 	{
+		const char *state = view_text(allocation, "state");
+
+		if (state && str_equal(state, "failed")) /* it has others instead */
+			continue;
 		json_array_foreach(json_object_get(allocation, "devices"), i, device)
 		{
 			const char *atom = view_text(device, "atom");

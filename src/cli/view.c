@@ -155,12 +155,53 @@ const char *view_gpus(struct arena *arena, const json_t *node)
 const char *view_nodes(struct arena *arena, const json_t *reservation)
 {
 	const json_t *allocations = json_object_get(reservation, "allocations");
-	size_t count = json_array_size(allocations);
-	const char *first = view_text(json_array_get(allocations, 0), "nodeId");
+	size_t count = 0, index;
+	const char *first = NULL;
+	json_t *item;
 
-	if (!first)
-		return NULL;
+	json_array_foreach(allocations, index, item)
+	{
+		if (!view_is_place(reservation, index))
+			continue;
+		first = first ? first : view_text(item, "nodeId");
+		count++;
+	}
 	return count > 1 ? arena_printf(arena, "%s +%zu", first, count - 1) : first;
+}
+
+static bool is_live(const char *state)
+{
+	return !str_equal(state, "released") && !str_equal(state, "failed");
+}
+
+/* What it has, or when it is over, had: what failed before was put somewhere else. */
+static bool counts(const json_t *reservation, const json_t *allocation)
+{
+	const char *whole = view_text(reservation, "state"),
+		   *state = view_text(allocation, "state");
+
+	if (!view_text(allocation, "nodeId"))
+		return false;
+	if (!whole || !state || is_live(state))
+		return true;
+	return view_terminal(whole) && (!str_equal(state, "failed") || str_equal(whole, "failed"));
+}
+
+bool view_is_place(const json_t *reservation, size_t index)
+{
+	const json_t *allocations = json_object_get(reservation, "allocations");
+	const json_t *here = json_array_get(allocations, index);
+
+	if (!counts(reservation, here))
+		return false;
+	for (size_t i = 0; i < index; i++) {
+		const json_t *other = json_array_get(allocations, i);
+
+		if (counts(reservation, other) &&
+		    str_equal(view_text(other, "nodeId"), view_text(here, "nodeId")))
+			return false;
+	}
+	return true;
 }
 
 /* Devices in the midst of a sentence, too, as short as the tables have them: "(gpu/6f1c…, gpu/9a20…)". */
@@ -197,6 +238,22 @@ const char *view_conditions(struct arena *arena, const json_t *conditions)
 		buf_printf(&text, "%s%s%s", text.length ? " · " : "", type ? type : "?",
 			   message && message[0] ? ": " : "");
 		add_message(&text, message ? message : "");
+	}
+	return keep(arena, &text);
+}
+
+const char *view_condition(struct arena *arena, const json_t *object, const char *type)
+{
+	CLEANUP(buf) struct buf text = {0};
+	size_t index;
+	json_t *item;
+
+	json_array_foreach(json_object_get(object, "conditions"), index, item)
+	{
+		const char *here = view_text(item, "type"), *message = view_text(item, "message");
+
+		if (here && message && str_equal(here, type))
+			add_message(&text, message);
 	}
 	return keep(arena, &text);
 }
@@ -257,9 +314,12 @@ const char *view_state(const json_t *reservation)
 {
 	const char *state = view_text(reservation, "state");
 
-	if (state && str_equal(state, "released") && view_has_condition(reservation, "DevicesHeld"))
+	if (!state || !str_equal(state, "released"))
+		return state;
+	if (view_has_condition(reservation, "DevicesHeld"))
 		return "releasing";
-	return state;
+	return view_has_condition(reservation, "ReleaseUnconfirmed") ? "released, unconfirmed"
+								     : state;
 }
 
 const char *view_ends_exact(struct arena *arena, const json_t *reservation)

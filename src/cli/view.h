@@ -30,8 +30,10 @@ const char *view_devices(struct arena *arena, const json_t *devices);
 const char *view_booking(struct arena *arena, const json_t *reservation);
 /* "8 × H100 simulated": a node's GPUs. */
 const char *view_gpus(struct arena *arena, const json_t *node);
-/* "node_01kb…" or "node_01kb… +1": where a reservation's allocations are. */
+/* "node_01kb…" or "node_01kb… +1": where a reservation has devices, or had when it is over. */
 const char *view_nodes(struct arena *arena, const json_t *reservation);
+/* Is its allocation of this index one of those, and the first on its node? */
+bool view_is_place(const json_t *reservation, size_t index);
 /* "no node has 99 GPUs; the largest has 8 (DeviceClassMissing)": why the devices asked for were not
  * given; NULL without reasons. A reason that is not known here stands as its name. */
 const char *view_reasons(struct arena *arena, const json_t *reasons, const json_t *devices);
@@ -49,13 +51,16 @@ const char *view_starts(struct arena *arena, const json_t *reservation, struct w
 /* "in 2 h (2026-11-30 00:12 UTC)"; NULL when absent. */
 const char *view_when(struct arena *arena, const json_t *object, const char *key, struct wall now);
 /* When it ends, or when an early release was asked for, exactly. */
-/* For people: "releasing" while the API says released and the nodes haven't said so. */
+/* For people: "releasing" while the API says released and the nodes haven't said so, and "released,
+ * unconfirmed" when they never did. */
 const char *view_state(const json_t *reservation);
 const char *view_ends_exact(struct arena *arena, const json_t *reservation);
 /* "2 GPUs unhealthy"; NULL when all are well. */
 const char *view_sick_gpus(struct arena *arena, const json_t *node);
 /* "1 booked device gone": booked here, and the machine has it no more; NULL for none. */
 const char *view_gone_devices(struct arena *arena, const json_t *node);
+/* Its message alone; NULL without the condition. */
+const char *view_condition(struct arena *arena, const json_t *object, const char *type);
 bool view_has_condition(const json_t *object, const char *type);
 bool view_terminal(const char *reservation_state); /* no state follows */
 /* Is there nothing left to change: a key, a token, a reservation or anything that is archived? */

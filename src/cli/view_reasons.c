@@ -25,7 +25,7 @@ static const struct {
 	{"KubernetesReleasesUnreadable", "its record of releases can't be read"},
 	{"PodResourcesUnavailable", "the kubelet doesn't say which pods hold devices"},
 	{"HostUnsupported", "the host can't do this"},
-	{"SpotOnly", "only for spot reservations"},
+	{"SpotOnly", "only for spot reservations, say --spot"},
 	{"TopologyUnknown", "no label tells where it stands"},
 	{"TopologyElsewhere", "not together with enough others"},
 	{"GangMember", "in this gang already"},

@@ -149,7 +149,9 @@ static void say_never(struct wait *wait, struct arena *arena, const json_t *item
 	end_line_with_time(wait);
 	if (why)
 		output_note("%s", why);
-	wait->cli->exit_status = error_exit_status(ERROR_RESOURCES_EXHAUSTED);
+	wait->cli->exit_status = wait->for_what->never_status
+					 ? wait->for_what->never_status
+					 : error_exit_status(ERROR_RESOURCES_EXHAUSTED);
 }
 
 /* One look. */

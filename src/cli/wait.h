@@ -36,6 +36,7 @@ struct wait_for {
 	enum wait_verdict (*judge)(const struct wait_for *wait, const json_t *item);
 	/* Why it never will; in the arena, NULL for nothing to say. */
 	const char *(*why_never)(struct arena *arena, const json_t *item);
+	int never_status; /* the exit status then; 0: as for what has no place */
 };
 
 /* The flags of waiting; `goal` says until when. */

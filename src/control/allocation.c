@@ -1,5 +1,6 @@
 #include "control/allocation.h"
 
+#include "control/core/stuck.h"
 #include "control/metering.h"
 #include "control/nodes.h"
 #include "control/room.h"
@@ -242,19 +243,19 @@ bool allocation_start(struct store_connection *db, const struct allocation *allo
 			  STORE_PARAMS(store_text(allocation->id), store_int(generation)), error);
 }
 
-bool allocation_booked_next(struct store_connection *db, const char *id, bool *ret_booked,
-			    struct error *error)
+bool allocation_next_booking(struct store_connection *db, const char *id, int64_t *ret_next_ms,
+			     struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
 
 	if (!store_query(db,
-			 "SELECT 1 FROM bookings mine JOIN bookings other ON "
+			 "SELECT min(other.from_ms) FROM bookings mine JOIN bookings other ON "
 			 "other.gpu = mine.gpu AND other.allocation <> mine.allocation AND "
 			 "other.leaf_lo < mine.leaf_hi AND mine.leaf_lo < other.leaf_hi AND "
-			 "other.from_ms >= mine.to_ms WHERE mine.allocation = $1 LIMIT 1",
+			 "other.from_ms >= mine.to_ms WHERE mine.allocation = $1",
 			 STORE_PARAMS(store_text(id)), &rows, error))
 		return false;
-	*ret_booked = rows.count > 0;
+	*ret_next_ms = store_get_int(&rows, 0, 0);
 	return true;
 }
 
@@ -275,7 +276,7 @@ static bool was_sent(struct store_connection *db, const struct allocation *alloc
 bool allocation_withdraw(struct store_connection *db, struct allocation *allocation,
 			 const char *why, struct error *error)
 {
-	int64_t now_ms = store_now(db).ms, generation = 0;
+	int64_t now_ms = store_now(db).ms, generation = 0, next_ms;
 	bool sent, booked_next;
 
 	assert(allocation->state == ALLOCATION_PLACED || allocation->state == ALLOCATION_BOUND);
@@ -286,7 +287,7 @@ bool allocation_withdraw(struct store_connection *db, struct allocation *allocat
 		return false;
 	if (!sent && allocation->bound_ms == 0)
 		return allocation_finish(db, allocation, why, error);
-	if (!allocation_booked_next(db, allocation->id, &booked_next, error) ||
+	if (!allocation_next_booking(db, allocation->id, &next_ms, error) ||
 	    !store_exec(db,
 			"UPDATE allocations SET state = 'releasing', withdrawn_generation = $2, "
 			"releasing_ms = $3, end_reason = $4 WHERE id = $1",
@@ -294,6 +295,7 @@ bool allocation_withdraw(struct store_connection *db, struct allocation *allocat
 				     store_int(now_ms), store_text(why)),
 			error))
 		return false;
+	booked_next = next_ms != 0;
 	/* Whatever its end was, nobody else gets the devices before the node's word. */
 	if (!booked_next && !store_exec(db, "UPDATE bookings SET held = 1 WHERE allocation = $1",
 					STORE_PARAMS(store_text(allocation->id)), error))
@@ -328,6 +330,33 @@ bool allocation_finish(struct store_connection *db, struct allocation *allocatio
 {
 	return end(db, allocation, ALLOCATION_RELEASED, why, error) &&
 	       settle(db, allocation->reservation, why, error);
+}
+
+bool allocation_give_up(struct store_connection *db, struct allocation *allocation, const char *why,
+			struct error *error)
+{
+	if (!allocation_finish(db, allocation, why, error))
+		return false;
+	/* Its meter has the reason for which it was withdrawn. */
+	return (!str_equal(why, STUCK_BOOKED_NEXT) && !str_equal(why, STUCK_CARRIED_TOO_LONG)) ||
+	       store_exec(db, "UPDATE allocations SET end_reason = $2 WHERE id = $1",
+			  STORE_PARAMS(store_text(allocation->id), store_text(why)), error);
+}
+
+bool allocation_word_came(struct store_connection *db, const struct allocation *allocation,
+			  bool *ret_was, struct error *error)
+{
+	CLEANUP(store_rows) struct store_rows rows = {0};
+
+	if (!store_query(db,
+			 "SELECT 1 FROM allocations WHERE id = $1 AND state = 'released' AND "
+			 "end_reason IN ('" STUCK_BOOKED_NEXT "', '" STUCK_CARRIED_TOO_LONG "')",
+			 STORE_PARAMS(store_text(allocation->id)), &rows, error))
+		return false;
+	*ret_was = rows.count > 0;
+	return rows.count == 0 ||
+	       store_exec(db, "UPDATE allocations SET end_reason = 'Released' WHERE id = $1",
+			  STORE_PARAMS(store_text(allocation->id)), error);
 }
 
 bool allocation_bind(struct store_connection *db, const struct allocation *allocation,

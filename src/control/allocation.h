@@ -52,6 +52,16 @@ MUST_CHECK bool allocation_withdraw(struct store_connection *db, struct allocati
 MUST_CHECK bool allocation_finish(struct store_connection *db, struct allocation *allocation,
 				  const char *why, struct error *error);
 
+/* The same for a release that is over whatever the node says, because of `why` (stuck.h); when it was
+ * to be waited for, that stays noted until the node's word comes after all. */
+MUST_CHECK bool allocation_give_up(struct store_connection *db, struct allocation *allocation,
+				   const char *why, struct error *error);
+
+/* The node's word on a release that was given up; *ret_was is false when it wasn't. */
+MUST_CHECK bool allocation_word_came(struct store_connection *db,
+				     const struct allocation *allocation, bool *ret_was,
+				     struct error *error);
+
 /* Its node has bound it. While a release is pending it stays pending (RES-31). */
 MUST_CHECK bool allocation_bind(struct store_connection *db, const struct allocation *allocation,
 				struct error *error);
@@ -74,9 +84,9 @@ MUST_CHECK bool allocation_unplace_all(struct store_connection *db, const char *
 MUST_CHECK bool allocation_lose(struct store_connection *db, struct allocation *allocation,
 				struct error *error);
 
-/* Has somebody else a later booking of one of its devices? */
-MUST_CHECK bool allocation_booked_next(struct store_connection *db, const char *id,
-				       bool *ret_booked, struct error *error);
+/* When somebody else's next booking of one of its devices begins; 0: there is none. */
+MUST_CHECK bool allocation_next_booking(struct store_connection *db, const char *id,
+					int64_t *ret_next_ms, struct error *error);
 
 /* Moves a reservation by an event of its table, with its row and its published event. */
 MUST_CHECK bool reservation_step(struct store_connection *db, const char *id,

@@ -8,6 +8,7 @@
 struct tally {
 	const char *class, *profile;
 	int64_t total, free, booked, unhealthy, unavailable, nodes;
+	int64_t spot_only;                      /* of those that are free */
 	const struct placement_node *last_node; /* counted in `nodes` */
 };
 
@@ -61,7 +62,7 @@ static void count_atom(struct tally *tally, const struct pool *pool,
 	else if (!takes_work)
 		tally->unavailable++;
 	else
-		tally->free++;
+		tally->free++, tally->spot_only += node->spot;
 }
 
 static int compare_tallies(const void *a, const void *b)
@@ -80,6 +81,7 @@ static json_t *tally_answer(const char *pool, const struct tally *tally)
 		json_object_set_new(answer, "profile", work_text(tally->profile));
 	json_object_set_new(answer, "total", json_integer(tally->total));
 	json_object_set_new(answer, "free", json_integer(tally->free));
+	json_object_set_new(answer, "spotOnly", json_integer(tally->spot_only));
 	json_object_set_new(answer, "booked", json_integer(tally->booked));
 	json_object_set_new(answer, "unhealthy", json_integer(tally->unhealthy));
 	json_object_set_new(answer, "unavailable", json_integer(tally->unavailable));

@@ -138,12 +138,16 @@ static bool change_pending(struct store_connection *db, struct changing *changin
 
 /* --- one that is placed: until when could it go on? --- */
 
-static bool refuse_until(struct error *error, const char *id, const char *who, int64_t at_ms)
+static bool refuse_until(struct error *error, const struct changing *changing, const char *who,
+			 int64_t at_ms)
 {
 	char at[TIMESTAMP_SIZE];
 
 	timestamp_format(at, (struct wall){at_ms});
-	error_set(error, ERROR_CONFLICT, "reservation '%s' can't go on beyond %s: %s", id, at, who);
+	error_set(error, ERROR_CONFLICT, "reservation '%s' can't go on beyond %s: %s", changing->id,
+		  at, who);
+	if (at_ms <= changing->end_ms)
+		return error_hint(error, "That is its end: it can't be extended at all.");
 	return error_hint(error, "Extend it to %s at most.", at);
 }
 
@@ -163,7 +167,7 @@ static bool check_devices(struct store_connection *db, const struct changing *ch
 			 STORE_PARAMS(store_text(changing->id), store_int(end_ms)), &rows, error))
 		return false;
 	return rows.count == 0 ||
-	       refuse_until(error, changing->id,
+	       refuse_until(error, changing,
 			    arena_printf(&arena, "reservation '%s' has devices of it from then on",
 					 store_get_text(&rows, 0, 0)),
 			    store_get_int(&rows, 0, 1));
@@ -213,7 +217,7 @@ static bool check_gangs(struct store_connection *db, const struct changing *chan
 		return false;
 	for (size_t i = 0; i < choice.waits_count; i++) {
 		if (changing->end_ms <= choice.waits[i] && choice.waits[i] < end_ms)
-			return refuse_until(error, changing->id,
+			return refuse_until(error, changing,
 					    arena_printf(&arena,
 							 "the gang '%s' waits for that moment",
 							 choice.gangs[i]),

@@ -70,8 +70,8 @@ static bool count_gpus(struct store_connection *db, struct control_metrics *metr
 			metrics->gpus_healthy += store_get_int(&rows, i, 1);
 	}
 	return count_one(db,
-			 "SELECT count(DISTINCT gpu) FROM bookings WHERE from_ms <= $1 AND "
-			 "(held = 1 OR to_ms > $1)",
+			 /* There is a booking as long as the devices may be held. */
+			 "SELECT count(DISTINCT gpu) FROM bookings WHERE from_ms <= $1",
 			 STORE_PARAMS(store_int(store_now(db).ms)), &metrics->gpus_taken, error);
 }
 

@@ -132,18 +132,27 @@ struct part_sql {
 #define GPUS_SQL(nodes, now)                                                                       \
 	"SELECT node, uuid, model, memory_bytes, pci, numa, healthy, cause FROM gpus WHERE "       \
 	"node " nodes " ORDER BY node, pci, uuid"
+/* What begins on a device that somebody was handed and hasn't given back is booked next, not now: the
+ * allocation is `a`, its devices are `d`. */
+#define WAITS_FOR_DEVICES                                                                          \
+	"a.state = 'placed' AND a.assigned_generation IS NULL AND EXISTS (SELECT 1 FROM "          \
+	"allocations h JOIN allocation_devices e ON e.allocation = h.id WHERE h.node = a.node "    \
+	"AND h.id <> a.id AND h.state IN ('placed', 'bound', 'releasing') AND "                    \
+	"h.assigned_generation IS NOT NULL AND e.atom = d.atom)"
 #define DEVICES_SQL(nodes, now)                                                                    \
 	"SELECT m.node, m.atom, m.class, m.profile, m.gpu, m.healthy, m.cause, b.reservation, "    \
 	"b.id FROM atoms m LEFT JOIN (SELECT a.node, a.id, a.reservation, d.atom FROM "            \
 	"allocations a JOIN allocation_devices d ON d.allocation = a.id WHERE a.node " nodes       \
 	" AND a.state IN ('placed', 'bound', 'releasing') AND a.from_ms <= " now                   \
-	") AS b ON b.node = m.node AND b.atom = m.atom WHERE m.node " nodes                        \
+	" AND NOT (" WAITS_FOR_DEVICES                                                             \
+	")) AS b ON b.node = m.node AND b.atom = m.atom WHERE m.node " nodes                       \
 	" ORDER BY m.node, m.gpu, m.leaf_lo, m.atom"
 #define GONE_SQL(nodes, now)                                                                       \
 	"SELECT a.node, d.atom, d.class, d.profile, d.gpu, 0, 'gone', a.reservation, a.id FROM "   \
 	"allocations a JOIN allocation_devices d ON d.allocation = a.id WHERE a.node " nodes       \
 	" AND a.state IN ('placed', 'bound', 'releasing') AND a.from_ms <= " now                   \
-	" AND NOT EXISTS (SELECT 1 FROM atoms m WHERE m.node = a.node AND m.atom = d.atom) "       \
+	" AND NOT (" WAITS_FOR_DEVICES                                                             \
+	") AND NOT EXISTS (SELECT 1 FROM atoms m WHERE m.node = a.node AND m.atom = d.atom) "      \
 	"ORDER BY a.node, d.atom"
 #define CONDITIONS_SQL(nodes, now)                                                                 \
 	"SELECT node, type, reason, message, since_ms FROM node_conditions WHERE node " nodes      \
@@ -151,7 +160,8 @@ struct part_sql {
 #define SHARES_SQL(nodes, now)                                                                     \
 	"SELECT a.node, a.vcpus, a.memory_bytes, a.hugepages_2mi, a.hugepages_1gi FROM "           \
 	"allocations a WHERE a.node " nodes " AND a.state IN ('placed', 'bound', 'releasing') "    \
-	"AND a.from_ms <= " now " ORDER BY a.node, a.id"
+	"AND a.from_ms <= " now " AND NOT EXISTS (SELECT 1 FROM allocation_devices d WHERE "       \
+	"d.allocation = a.id AND " WAITS_FOR_DEVICES ") ORDER BY a.node, a.id"
 
 static const struct part_sql PART_SQL[PARTS] = {
 	[PART_LABELS] = PART(LABELS_SQL),         [PART_GPUS] = PART(GPUS_SQL),

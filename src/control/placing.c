@@ -285,6 +285,28 @@ static void add_too_large(const struct placement_answer *answer, json_t *reasons
 						 nodes, "message", message));
 }
 
+#define GIB ((int64_t)1024 * 1024 * 1024)
+
+/* What no time helps. */
+static void add_lack(const struct placement_reason *reason, json_t *row)
+{
+	bool vcpus = str_equal(reason->reason, "HostVcpuShort");
+	const char *what = vcpus                                          ? " vCPUs"
+			   : str_equal(reason->reason, "HostMemoryShort") ? " GiB of memory"
+									  : " GiB of huge pages";
+	int64_t asked = reason->lack.asked, has = reason->lack.has;
+	char message[160];
+
+	if (asked == 0)
+		return;
+	snprintf(message, sizeof message,
+		 "%d node%s: none has %lld%s at any time, the largest has %lld", reason->nodes,
+		 reason->nodes == 1 ? "" : "s",
+		 (long long)(vcpus ? asked : (asked + GIB - 1) / GIB), what,
+		 (long long)(vcpus ? has : has / GIB));
+	json_object_set_new(row, "message", json_string(message));
+}
+
 json_t *placing_reasons(const struct placement_answer *answer)
 {
 	json_t *reasons = json_array();
@@ -300,6 +322,7 @@ json_t *placing_reasons(const struct placement_answer *answer)
 
 		if (reason->largest >= 0)
 			json_object_set_new(row, "largest", json_integer(reason->largest));
+		add_lack(reason, row);
 		json_array_append_new(reasons, row);
 	}
 	return reasons;

@@ -122,9 +122,11 @@ static void check_devices(const struct quota *quota, const struct quota_question
 	json_array_append_new(
 		reasons,
 		reason(quota, "devices", quota->max_devices, used, asked,
-		       json_sprintf("quota '%s' allows %" PRId64 " devices at the same time: "
-				    "%" PRId64 " are claimed and %" PRId64 " more were asked for",
-				    quota->id, quota->max_devices, used, asked)));
+		       json_sprintf("quota '%s' allows %" PRId64 " device%s at the same time: "
+				    "%" PRId64 " %s claimed and %" PRId64 " more %s asked for",
+				    quota->id, quota->max_devices,
+				    quota->max_devices == 1 ? "" : "s", used,
+				    used == 1 ? "is" : "are", asked, asked == 1 ? "was" : "were")));
 }
 
 static json_t *hours_message(const struct quota *quota, struct wall month, int64_t used,

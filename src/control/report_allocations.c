@@ -97,13 +97,18 @@ bool reported_released(struct store_connection *db, struct report_work *work, st
 {
 	const struct control_report *report = work->report;
 	struct allocation allocation;
-	bool known;
+	bool known, given_up = false;
 
 	/* Also of one that was ended here without its word: it was in the way until now. */
 	work->eases = true;
 	if (!load_allocation(db, work, report->released.allocation, &allocation, &known, error))
 		return false;
 	if (!known)
+		return true;
+	if (report->spec_generation >= allocation.withdrawn_generation &&
+	    !allocation_word_came(db, &allocation, &given_up, error))
+		return false;
+	if (given_up)
 		return true;
 	if (!allocation_release_counts(allocation.state, allocation.withdrawn_generation,
 				       report->spec_generation))

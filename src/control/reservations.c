@@ -3,6 +3,8 @@
 #include "control/core/degraded.h"
 #include "control/core/host_share.h"
 #include "control/core/node_conditions.h"
+#include "control/core/reservation.h"
+#include "control/core/stuck.h"
 #include "control/core/timestamp.h"
 #include "control/placing.h"
 
@@ -10,13 +12,21 @@
 
 /* --- answers: allocations --- */
 
+/* Other bookings of its devices. */
+#define OTHERS                                                                                     \
+	"FROM bookings mine JOIN bookings other ON other.gpu = mine.gpu AND other.allocation <> "  \
+	"mine.allocation AND other.leaf_lo < mine.leaf_hi AND mine.leaf_lo < other.leaf_hi "       \
+	"WHERE mine.allocation = a.id"
 #define ALLOCATION_COLUMNS                                                                         \
 	"a.id, a.node, a.state, a.vcpus, a.memory_bytes, a.bound_ms, a.releasing_ms, "             \
 	"a.released_ms, a.lost_reason, a.lost_ms, s.connected, s.seen_ms, c.since_ms, "            \
 	"a.end_reason, u.since_ms, a.hugepages_2mi, a.hugepages_1gi, a.to_ms, "                    \
 	"coalesce(k.message || '; ' || p.message, k.message, p.message, u.message), "              \
-	"(SELECT min(b.to_ms) FROM bookings b WHERE b.allocation = a.id), "                        \
-	"(SELECT min(b.held) FROM bookings b WHERE b.allocation = a.id), g.since_ms"
+	"CASE WHEN a.state = 'releasing' THEN (SELECT min(other.from_ms) " OTHERS                  \
+	" AND other.from_ms >= mine.to_ms) END, "                                                  \
+	"CASE WHEN a.state = 'placed' AND a.assigned_generation IS NULL THEN (SELECT count(*) "    \
+	"" OTHERS " AND EXISTS (SELECT 1 FROM allocations h WHERE h.id = other.allocation AND "    \
+	"h.assigned_generation IS NOT NULL)) ELSE 0 END, g.since_ms, a.from_ms, a.created_ms"
 
 static bool load_allocations(struct store_connection *db, const char *reservation,
 			     struct store_rows *rows, struct error *error)
@@ -77,17 +87,38 @@ static bool is_part_lost(const struct store_rows *rows, size_t row, bool active)
 	       str_equal(store_get_text(rows, row, 13), "NodeLost");
 }
 
+/* Why its release ended without the node's word; NULL: it didn't. */
+static const char *given_up(const struct store_rows *rows, size_t row)
+{
+	const char *why = store_get_text(rows, row, 13);
+
+	return str_equal(store_get_text(rows, row, 2), "released") &&
+			       (str_equal(why, STUCK_BOOKED_NEXT) ||
+				str_equal(why, STUCK_CARRIED_TOO_LONG))
+		       ? why
+		       : NULL;
+}
+
+/* Since when it could be bound: its time has come, and it is known. */
+static int64_t due_ms(const struct store_rows *rows, size_t row)
+{
+	int64_t from_ms = store_get_int(rows, row, 22), created_ms = store_get_int(rows, row, 23);
+
+	return from_ms > created_ms ? from_ms : created_ms;
+}
+
 /* The same allocation as degraded_conditions() looks at it; texts live in `arena`. */
 static struct degraded_allocation judge_allocation(const struct store_rows *rows, size_t row,
-						   const struct store_rows *devices, bool active,
-						   int64_t now_ms, struct arena *arena)
+						   const struct store_rows *devices,
+						   enum reservation_state now, int64_t now_ms,
+						   struct arena *arena)
 {
 	const char *state = store_get_text(rows, row, 2);
 	struct degraded_device *listed = arena_alloc(arena, (devices->count + 1) * sizeof *listed);
 	bool connected = store_get_int(rows, row, 10) != 0;
 	int64_t seen_ms = store_get_int(rows, row, 11);
 
-	if (is_part_lost(rows, row, active))
+	if (is_part_lost(rows, row, now == RESERVATION_ACTIVE))
 		return (struct degraded_allocation){.node = store_get_text(rows, row, 1),
 						    .bound = true,
 						    .lost_reason = "NodeLost",
@@ -112,8 +143,12 @@ static struct degraded_allocation judge_allocation(const struct store_rows *rows
 		.was_bound = !store_is_null(rows, row, 5),
 		.own_end_ms = store_get_int(rows, row, 17),
 		.stuck = store_get_text(rows, row, 18),
-		.booked_to_ms = store_get_int(rows, row, 19),
-		.booked_next = store_get_int(rows, row, 20) == 0,
+		.next_ms = store_get_int(rows, row, 19),
+		.given_up = reservation_is_terminal(now) ? given_up(rows, row) : NULL,
+		.given_up_ms = store_get_int(rows, row, 7),
+		.due_ms = str_equal(state, "placed") ? due_ms(rows, row) : 0,
+		.taken = store_get_int(rows, row, 20) != 0,
+		.unready = store_get_text(rows, row, 18),
 		.lost_reason = store_get_text(rows, row, 8),
 		.lost_since_ms = store_get_int(rows, row, 9),
 		.unconfirmed = !store_is_null(rows, row, 14),
@@ -130,14 +165,17 @@ static struct degraded_allocation judge_allocation(const struct store_rows *rows
 }
 
 /* Adds `allocations` and `conditions`, and tells what the last one was given of its host. */
-static bool add_allocations(struct store_connection *db, const char *reservation, bool active,
+static bool add_allocations(struct store_connection *db, const char *reservation, const char *state,
 			    json_t *answer, struct host_share *share, struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
 	CLEANUP(arena) struct arena arena = {0};
 	struct degraded_allocation *judged;
 	json_t *listed = json_array();
+	enum reservation_state parsed = RESERVATION_PENDING;
 
+	if (!reservation_state_parse(state, &parsed))
+		assert(false);
 	json_object_set_new(answer, "allocations", listed);
 	if (!load_allocations(db, reservation, &rows, error))
 		return false;
@@ -148,11 +186,12 @@ static bool add_allocations(struct store_connection *db, const char *reservation
 		if (!load_devices(db, store_get_text(&rows, i, 0), &devices, error))
 			return false;
 		json_array_append_new(listed, allocation_answer(&rows, i, &devices));
-		judged[i] = judge_allocation(&rows, i, &devices, active, store_now(db).ms, &arena);
+		judged[i] = judge_allocation(&rows, i, &devices, parsed, store_now(db).ms, &arena);
 		*share = (struct host_share){store_get_int(&rows, i, 3), store_get_int(&rows, i, 4),
 					     work_hugepages_of(&rows, i, 15)};
 	}
-	json_object_set_new(answer, "conditions", degraded_conditions(judged, rows.count));
+	json_object_set_new(answer, "conditions",
+			    degraded_conditions(judged, rows.count, store_now(db)));
 	return true;
 }
 
@@ -168,8 +207,7 @@ bool reservation_conditions(struct store_connection *db, const char *id, json_t 
 		return false;
 	if (rows.count == 0)
 		return error_set(error, ERROR_INTERNAL, "reservation '%s' is gone", id);
-	if (!add_allocations(db, id, str_equal(store_get_text(&rows, 0, 0), "active"), answer,
-			     &ignored, error))
+	if (!add_allocations(db, id, store_get_text(&rows, 0, 0), answer, &ignored, error))
 		return false;
 	*ret_conditions = json_incref(json_object_get(answer, "conditions"));
 	return true;
@@ -229,9 +267,8 @@ static bool build_answer(struct store_connection *db, const struct store_rows *r
 	struct host_share share = {store_get_int(rows, row, 10), store_get_int(rows, row, 11),
 				   work_hugepages_of(rows, row, 19)};
 
-	if (!add_allocations(db, store_get_text(rows, row, 0),
-			     str_equal(store_get_text(rows, row, 3), "active"), answer, &share,
-			     error))
+	if (!add_allocations(db, store_get_text(rows, row, 0), store_get_text(rows, row, 3), answer,
+			     &share, error))
 		return false;
 	json_object_set_new(answer, "resources", work_host_share(&share));
 	*ret_answer = TAKE(answer);

@@ -138,8 +138,9 @@ static bool load_stuck(struct store_connection *db, const struct allocation *all
 			 "FROM nodes n LEFT JOIN node_streams s ON s.node = n.id WHERE n.id = $1",
 			 STORE_PARAMS(store_text(allocation->node), store_text(allocation->id)),
 			 &rows, error) ||
-	    !allocation_booked_next(db, allocation->id, &view.booked_next, error))
+	    !allocation_next_booking(db, allocation->id, &view.next_ms, error))
 		return false;
+	view.booked_next = view.next_ms != 0;
 	assert(rows.count == 1);
 	view.node_lost = str_equal(store_get_text(&rows, 0, 0), "lost") ||
 			 str_equal(store_get_text(&rows, 0, 0), "retired");
@@ -180,7 +181,7 @@ static bool look_at_release(struct store_connection *db, const char *id, struct 
 	case STUCK_FINISH:
 		break;
 	}
-	return allocation_finish(db, &allocation, plan.why, error);
+	return allocation_give_up(db, &allocation, plan.why, error);
 }
 
 static bool start_allocation(struct store_connection *db, const char *id, struct error *error)

@@ -494,13 +494,14 @@ static void plan_member(struct view *view, const struct placement_member *member
 	for (size_t i = 0; i < member->atoms_count; i++) {
 		const struct placement_atom *atom = &node->atoms[member->atoms[i]];
 
-		busy[node->busy_count++] = (struct placement_busy){atom->gpu, atom->leaf_lo,
-								   atom->leaf_hi, from_ms, to_ms};
+		busy[node->busy_count++] = (struct placement_busy){
+			atom->gpu, atom->leaf_lo, atom->leaf_hi, from_ms, to_ms, .planned = true};
 	}
 	node->busy = busy;
 	memcpy(uses, node->uses, node->uses_count * sizeof *uses);
-	uses[node->uses_count++] = (struct placement_use){member->vcpus, member->memory_bytes,
-							  member->hugepages, from_ms, to_ms};
+	uses[node->uses_count++] = (struct placement_use){
+		member->vcpus, member->memory_bytes, member->hugepages, from_ms,
+		to_ms,         .planned = true};
 	node->uses = uses;
 }
 

@@ -303,7 +303,7 @@ static const struct schema_field DEGRADED_CAUSE[] = {
 };
 
 static const struct schema_field RESERVATION_CONDITION[] = {
-	{.name = "type", SCHEMA_TEXT, NEEDED, "DevicesHeld, Degraded, Unconfirmed", .example = "DevicesHeld"},
+	{.name = "type", SCHEMA_TEXT, NEEDED, "Waiting, ReleaseUnconfirmed, DevicesHeld, Degraded, Unconfirmed", .example = "DevicesHeld"},
 	{.name = "reason", SCHEMA_TEXT, NEEDED, "why, in one word", .example = "PodsHoldDevices"},
 	{.name = "message", SCHEMA_TEXT, NEEDED, "why, in a sentence", .example = "waiting for pods to end"},
 	{.name = "since", SCHEMA_TIME, NEEDED, "since when"},
@@ -387,6 +387,7 @@ static const struct schema_field CAPACITY[] = {
 	{.name = "profile", SCHEMA_TEXT, 0, "of this MIG profile", .example = "1g.10gb"},
 	{.name = "total", SCHEMA_INT, NEEDED, "all of them", .example = "24"},
 	{.name = "free", SCHEMA_INT, NEEDED, "could be booked now", .example = "16"},
+	{.name = "spotOnly", SCHEMA_INT, NEEDED, "of the free ones: those that only spot reservations get", .example = "0"},
 	{.name = "booked", SCHEMA_INT, NEEDED, "are booked now", .example = "8"},
 	{.name = "unhealthy", SCHEMA_INT, NEEDED, "are broken", .example = "0"},
 	{.name = "unavailable", SCHEMA_INT, NEEDED, "are of nodes that take no work now", .example = "0"},

@@ -114,13 +114,17 @@ static int64_t taken_until(const struct model_allocation *allocation, int64_t no
 	return allocation->booked_to_ms;
 }
 
-static bool is_booked_next(const struct model_allocation *mine)
+/* When somebody else's next booking begins; 0: there is none. */
+static int64_t booked_next(const struct model_allocation *mine)
 {
+	int64_t next_ms = 0;
+
 	vec_each (&mine->node->live, struct model_allocation * *other)
 		if (*other != mine && model_share_devices(mine, *other) &&
-		    (*other)->from_ms >= mine->booked_to_ms)
-			return true;
-	return false;
+		    (*other)->from_ms >= mine->booked_to_ms &&
+		    (next_ms == 0 || (*other)->from_ms < next_ms))
+			next_ms = (*other)->from_ms;
+	return next_ms;
 }
 
 bool model_reachable(const struct model_node *node, int64_t now_ms)
@@ -321,7 +325,7 @@ void model_withdraw(struct model_allocation *allocation, int64_t now_ms)
 	allocation->state = MODEL_RELEASING;
 	allocation->asked_ms = now_ms;
 	allocation->told = false;
-	allocation->held = !is_booked_next(allocation);
+	allocation->held = booked_next(allocation) == 0;
 }
 
 void model_move_end(struct model_reservation *reservation, int64_t end_ms, int64_t now_ms)
@@ -446,13 +450,15 @@ static struct model_allocations list_due(due_fn *due, int (*order)(const void *,
 static void look_at_release(struct model_allocation *allocation, int64_t now_ms)
 {
 	bool reachable = model_reachable(allocation->node, now_ms);
+	int64_t next_ms = booked_next(allocation);
 	bool ends = false;
 
 	if (!allocation->bound_ms && allocation->told && reachable &&
 	    now_ms >= allocation->asked_ms + 10 * MINUTE_MS) {
 		ends = true;
-	} else if (is_booked_next(allocation)) {
-		ends = now_ms >= allocation->booked_to_ms + CARRY_MS;
+	} else if (next_ms) {
+		ends = now_ms >= next_ms + CARRY_MS ||
+		       (reachable && now_ms >= allocation->to_ms + DAY_MS);
 	} else if (!allocation->held) {
 		allocation->held = true;
 	} else if (reachable && now_ms >= allocation->to_ms + DAY_MS) {

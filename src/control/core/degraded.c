@@ -5,6 +5,9 @@
 #include "control/core/stuck.h"
 #include "control/core/timestamp.h"
 
+/* Of how many nodes it is told what they say: a gang may have many. */
+#define MAX_TOLD 3
+
 /* In order of precedence (RES-47). */
 enum cause_kind {
 	CAUSE_BINDING_LOST,
@@ -106,25 +109,32 @@ static json_t *condition(const char *type, const char *reason, const char *messa
 
 static void add_degraded(const struct causes *causes, json_t *conditions)
 {
-	json_t *listed, *degraded = NULL;
+	CLEANUP(buf) struct buf message = {0};
+	json_t *listed, *degraded;
+	enum cause_kind headline;
+	size_t alike = 0;
 
 	if (causes->count == 0)
 		return;
+	headline = causes->items[0].kind;
 	listed = json_array();
 	vec_each (causes, const struct cause *cause) {
 		CLEANUP(buf) struct buf text = {0};
 		json_t *row;
 
 		describe(cause, &text);
-		if (!degraded)
-			degraded = condition("Degraded", REASONS[cause->kind], buf_text(&text),
-					     cause->since_ms);
+		if (cause->kind == headline && alike++ < MAX_TOLD)
+			buf_printf(&message, "%s%s", alike > 1 ? "; " : "", buf_text(&text));
 		row = json_pack("{s:s, s:s, s:s}", "reason", REASONS[cause->kind], "message",
 				buf_text(&text), "node", cause->allocation->node);
 		if (cause->device)
 			json_object_set_new(row, "device", json_string(cause->device->atom));
 		json_array_append_new(listed, row);
 	}
+	if (alike > MAX_TOLD)
+		buf_printf(&message, "; and %zu more", alike - MAX_TOLD);
+	degraded = condition("Degraded", REASONS[headline], buf_text(&message),
+			     causes->items[0].since_ms);
 	json_object_set_new(degraded, "causes", listed);
 	json_array_append_new(conditions, degraded);
 }
@@ -153,9 +163,6 @@ static void add_about(struct about_nodes *about, const char *type, const char *r
 							    about->since_ms));
 	buf_deinit(&about->text);
 }
-
-/* Of how many nodes it is told what they say: a gang may have many. */
-#define MAX_TOLD 3
 
 /* As the tables have it: "2026-11-30 02:00 UTC". */
 static void add_time(struct buf *text, int64_t ms)
@@ -206,13 +213,22 @@ static void tell_holders(const struct degraded_allocation *allocation, struct bu
 	buf_add_char(text, '.');
 }
 
+/* When it ends without the word of a node that is heard of, somebody having its devices next. */
+static int64_t give_up_ms(const struct degraded_allocation *allocation)
+{
+	int64_t next_ms = allocation->next_ms + STUCK_HANDOVER_MS;
+	int64_t last_ms = allocation->own_end_ms + STUCK_MAX_CARRY_MS;
+
+	return next_ms < last_ms || allocation->unreachable ? next_ms : last_ms;
+}
+
 /* What ends it when the node's word doesn't come, and why then. What nearly never happens goes to `next`. */
 static void tell_next(const struct degraded_allocation *allocation, struct buf *text,
 		      struct buf *next)
 {
-	if (allocation->booked_next) {
-		buf_add_text(text, " Somebody has the devices next: they are free at ");
-		add_time(text, allocation->booked_to_ms + STUCK_HANDOVER_MS);
+	if (allocation->next_ms != 0) {
+		buf_add_text(text, " Somebody has the devices next: they are handed on at ");
+		add_time(text, give_up_ms(allocation));
 		buf_add_text(text, " whatever the node says.");
 	} else if (allocation->unreachable) {
 		buf_printf(text,
@@ -285,11 +301,99 @@ static void add_unconfirmed(const struct degraded_allocation *allocations, size_
 	add_about(&about, "Unconfirmed", "PodResourcesUnavailable", conditions);
 }
 
-json_t *degraded_conditions(const struct degraded_allocation *allocations, size_t count)
+/* --- over, and not by the node's word --- */
+
+static void add_unconfirmed_release(const struct degraded_allocation *allocations, size_t count,
+				    json_t *conditions)
+{
+	const struct degraded_allocation *first = NULL;
+	CLEANUP(buf) struct buf text = {0};
+	size_t given_up = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!allocations[i].given_up)
+			continue;
+		if (!first)
+			first = &allocations[i];
+		if (given_up++ < MAX_TOLD)
+			buf_printf(&text, "%s%s", given_up > 1 ? ", " : "", allocations[i].node);
+	}
+	if (!first)
+		return;
+	if (given_up > MAX_TOLD)
+		buf_printf(&text, " and %zu more", given_up - MAX_TOLD);
+	buf_printf(&text, " never said that no pod holds the devices: the release was ended %s",
+		   str_equal(first->given_up, STUCK_BOOKED_NEXT)
+			   ? "because somebody had booked them next"
+			   : "a day after the booking's own end");
+	json_array_append_new(conditions, condition("ReleaseUnconfirmed", first->given_up,
+						    buf_text(&text), first->given_up_ms));
+}
+
+/* --- placed, and it could have begun --- */
+
+/* NULL: nothing keeps it waiting that would be worth a word yet. */
+static const char *why_waiting(const struct degraded_allocation *allocation, struct wall now)
+{
+	if (allocation->due_ms == 0 || allocation->due_ms > now.ms)
+		return NULL;
+	if (allocation->taken)
+		return "DevicesHeld";
+	if (now.ms < allocation->due_ms + DEGRADED_BIND_MS)
+		return NULL;
+	return allocation->unreachable ? "NodeUnreachable" : "NodeNotBound";
+}
+
+static void tell_waiting(const struct degraded_allocation *allocation, struct buf *text)
+{
+	buf_printf(text, "%s%s", text->length > 0 ? "; " : "", allocation->node);
+	if (allocation->taken)
+		buf_add_text(text, " hasn't got the devices back from the booking before");
+	else if (!allocation->unreachable)
+		buf_add_text(text, " has yet to bind the devices");
+	if (allocation->unreachable) {
+		buf_printf(text, "%s has not been heard of since ",
+			   allocation->taken ? ", and" : "");
+		add_time(text, allocation->unreachable_since_ms);
+	} else if (allocation->unready) {
+		buf_printf(text, " (it says: %s)", allocation->unready);
+	}
+}
+
+static void add_waiting(const struct degraded_allocation *allocations, size_t count,
+			struct wall now, json_t *conditions)
+{
+	CLEANUP(buf) struct buf text = {0};
+	const char *reason = NULL;
+	int64_t since_ms = 0;
+	size_t waiting = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const char *why = why_waiting(&allocations[i], now);
+
+		if (!why)
+			continue;
+		if (!reason || allocations[i].due_ms < since_ms)
+			since_ms = allocations[i].due_ms;
+		reason = reason ? reason : why;
+		if (waiting++ < MAX_TOLD)
+			tell_waiting(&allocations[i], &text);
+	}
+	if (waiting > MAX_TOLD)
+		buf_printf(&text, "; and %zu more", waiting - MAX_TOLD);
+	if (reason)
+		json_array_append_new(conditions,
+				      condition("Waiting", reason, buf_text(&text), since_ms));
+}
+
+json_t *degraded_conditions(const struct degraded_allocation *allocations, size_t count,
+			    struct wall now)
 {
 	json_t *conditions = json_array();
 	struct causes causes = {0};
 
+	add_waiting(allocations, count, now, conditions);
+	add_unconfirmed_release(allocations, count, conditions);
 	add_devices_held(allocations, count, conditions);
 	for (size_t i = 0; i < count; i++)
 		list_causes(&allocations[i], &causes);

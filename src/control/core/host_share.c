@@ -67,11 +67,23 @@ static struct host_share peak_use(const struct placement_node *node, int64_t fro
 	return peak;
 }
 
-const char *host_share_short(const struct placement_node *node, int64_t from_ms, int64_t to_ms,
-			     struct host_share share)
+struct placement_lack host_share_lack(const struct placement_node *node, struct host_share share)
 {
-	struct host_share used = peak_use(node, from_ms, to_ms);
+	if (share.vcpus > node->vcpus)
+		return (struct placement_lack){share.vcpus, node->vcpus};
+	if (share.memory_bytes > node->memory_bytes)
+		return (struct placement_lack){share.memory_bytes, node->memory_bytes};
+	for (int i = 0; i < HUGEPAGES_SIZES; i++) {
+		if (share.hugepages.bytes[i] > node->hugepages.bytes[i])
+			return (struct placement_lack){share.hugepages.bytes[i],
+						       node->hugepages.bytes[i]};
+	}
+	return (struct placement_lack){0};
+}
 
+static const char *short_of(const struct placement_node *node, struct host_share used,
+			    struct host_share share)
+{
 	if (share.vcpus > node->vcpus - used.vcpus)
 		return "HostVcpuShort";
 	if (share.memory_bytes > node->memory_bytes - used.memory_bytes)
@@ -82,4 +94,13 @@ const char *host_share_short(const struct placement_node *node, int64_t from_ms,
 			return "HostHugepagesShort";
 	}
 	return NULL;
+}
+
+const char *host_share_short(const struct placement_node *node, int64_t from_ms, int64_t to_ms,
+			     struct host_share share)
+{
+	/* What was never there is in the way before what is taken just then. */
+	const char *never = short_of(node, (struct host_share){0}, share);
+
+	return never ? never : short_of(node, peak_use(node, from_ms, to_ms), share);
 }

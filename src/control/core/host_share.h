@@ -22,3 +22,5 @@ struct host_share host_share_of(const struct placement_request *request,
  * else NULL. */
 const char *host_share_short(const struct placement_node *node, int64_t from_ms, int64_t to_ms,
 			     struct host_share share);
+/* Of what that names: how much the node has, when it is less than asked whoever else is there. */
+struct placement_lack host_share_lack(const struct placement_node *node, struct host_share share);

@@ -8,6 +8,8 @@ static struct node_verdict refuse(const char *reason, int largest)
 	return (struct node_verdict){.reason = reason, .largest = largest};
 }
 
+#define WAITING_GANG "WaitingGang"
+
 static const struct node_verdict FITS = {.largest = -1};
 
 const char *node_filter_domain(const struct placement_request *request,
@@ -74,9 +76,9 @@ static struct node_verdict judge_host(const struct placement_request *request,
 	const char *reason = host_share_short(node, request->from_ms, request->to_ms, share);
 
 	if (reason)
-		return refuse(reason, -1);
+		return (struct node_verdict){reason, -1, host_share_lack(node, share)};
 	if (delays_gang(request))
-		return refuse("WaitingGang", -1);
+		return refuse(WAITING_GANG, -1);
 	if (ret_member)
 		*ret_member = (struct placement_member){
 			.node = node,
@@ -103,6 +105,23 @@ static struct node_verdict judge_devices(const struct placement_request *request
 	if (!device_choose(request, node, depth, &choice))
 		return refuse(reasons[depth], (int)choice.count);
 	return depth == DEVICE_DEPTH_FREE ? judge_host(request, node, &choice, ret_member) : FITS;
+}
+
+/* The same node without what waiting gangs are to get. */
+static bool fits_without_plans(const struct placement_request *request,
+			       const struct placement_node *node)
+{
+	struct placement_node now = *node;
+	const char *reason;
+
+	while (now.busy_count > 0 && now.busy[now.busy_count - 1].planned)
+		now.busy_count--;
+	while (now.uses_count > 0 && now.uses[now.uses_count - 1].planned)
+		now.uses_count--;
+	if (now.busy_count == node->busy_count && now.uses_count == node->uses_count)
+		return false;
+	reason = judge_devices(request, &now, DEVICE_DEPTH_FREE, NULL).reason;
+	return !reason || str_equal(reason, WAITING_GANG);
 }
 
 /* While all bookings overlap the time asked for, what is free is what is idle. */
@@ -138,7 +157,11 @@ struct node_verdict node_filter_judge(const struct placement_request *request,
 	}
 	/* What is free is what most depends on; only when it isn't does it matter why. */
 	free_verdict = judge_devices(request, node, DEVICE_DEPTH_FREE, ret_member);
-	if (!free_verdict.reason || free_verdict.largest < 0)
+	if (!free_verdict.reason)
+		return free_verdict;
+	if (fits_without_plans(request, node))
+		return refuse(WAITING_GANG, -1);
+	if (free_verdict.largest < 0)
 		return free_verdict;
 	for (enum device_depth depth = DEVICE_DEPTH_CLASS; depth < DEVICE_DEPTH_FREE; depth++) {
 		verdict = judge_devices(request, node, depth, NULL);

@@ -10,8 +10,9 @@
 #include "control/core/placement.h"
 
 struct node_verdict {
-	const char *reason; /* of the first filter that stops it; NULL: fits */
-	int largest;        /* the most devices that it could give; -1: says nothing */
+	const char *reason;         /* of the first filter that stops it; NULL: fits */
+	int largest;                /* the most devices that it could give; -1: says nothing */
+	struct placement_lack lack; /* of its host */
 };
 
 /* `ret_member` (may be NULL) is set when it fits: what the node gives. Its atoms are the caller's. */

@@ -88,6 +88,10 @@ static void count_reason(struct placement_answer *answer, const struct placement
 		reason->nodes += nodes;
 		reason->largest =
 			verdict.largest > reason->largest ? verdict.largest : reason->largest;
+		if (reason->lack.asked != verdict.lack.asked)
+			reason->lack = (struct placement_lack){0};
+		else if (verdict.lack.has > reason->lack.has)
+			reason->lack.has = verdict.lack.has;
 		return;
 	}
 	/* Only NoSchedule conditions could be that many; the last row then takes the rest. */
@@ -96,7 +100,7 @@ static void count_reason(struct placement_answer *answer, const struct placement
 		return;
 	}
 	answer->reasons[answer->reasons_count++] =
-		(struct placement_reason){verdict.reason, nodes, verdict.largest};
+		(struct placement_reason){verdict.reason, nodes, verdict.largest, verdict.lack};
 }
 
 static int compare_reasons(const void *a, const void *b)
@@ -182,13 +186,13 @@ void placement_decide(const struct placement_request *request, const struct plac
 		/* What fits, but not in company. */
 		for (size_t i = 0; i < fits.count; i++)
 			count_reason(answer, fits.items[i].node,
-				     (struct node_verdict){"TooFewNodes", -1});
+				     (struct node_verdict){.reason = "TooFewNodes", .largest = -1});
 		look_further(request, nodes, nodes_count, wanted, answer);
 	}
 	vec_deinit(&fits);
 	if (nodes_count == 0)
 		answer->reasons[answer->reasons_count++] =
-			(struct placement_reason){"PoolEmpty", 0, -1};
+			(struct placement_reason){.reason = "PoolEmpty", .largest = -1};
 	if (answer->reasons_count > 1)
 		qsort(answer->reasons, answer->reasons_count, sizeof *answer->reasons,
 		      compare_reasons);

@@ -60,6 +60,7 @@ struct placement_busy {
 	size_t gpu;
 	int leaf_lo, leaf_hi;
 	int64_t from_ms, to_ms;
+	bool planned; /* for a gang that waits, which has nothing yet: the last of a node's */
 };
 
 /* Host share that is taken. */
@@ -67,6 +68,7 @@ struct placement_use {
 	int64_t vcpus, memory_bytes;
 	struct hugepages hugepages;
 	int64_t from_ms, to_ms;
+	bool planned;
 };
 
 /*
@@ -137,12 +139,19 @@ struct placement_request {
 	size_t waits_count;
 };
 
+/* More of its host than a node has at all: processors, or bytes. */
+struct placement_lack {
+	int64_t asked, has; /* asked 0: it has enough, or that isn't known */
+};
+
 /* Why nodes were passed over: each node counts once, under the first filter that stopped it. */
 struct placement_reason {
 	const char *reason; /* CamelCase; a condition's type for NoSchedule */
 	int nodes;
 	int largest; /* device filters: the most devices that one of these nodes could give; else -1
 		      */
+	struct placement_lack
+		lack; /* host filters: what the largest of them has, when all lack it */
 };
 #define PLACEMENT_MAX_REASONS 32
 

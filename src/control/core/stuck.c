@@ -15,9 +15,11 @@ struct stuck_plan stuck_decide(const struct stuck_view *view, struct wall now)
 	    now.ms >= view->asked_ms + STUCK_DEFERRED_MS)
 		return finish("NeverBound");
 	if (view->booked_next) {
-		/* What is booked next begins at that end; it can't be pushed away. */
-		if (now.ms >= view->booked_to_ms + STUCK_HANDOVER_MS)
-			return finish("BookedNext");
+		/* It can't be pushed away, but until it begins nobody needs the devices. */
+		if (now.ms >= view->next_ms + STUCK_HANDOVER_MS)
+			return finish(STUCK_BOOKED_NEXT);
+		if (view->reachable && now.ms >= last_carry_ms)
+			return finish(STUCK_CARRIED_TOO_LONG);
 		return (struct stuck_plan){.step = STUCK_WAIT};
 	}
 	if (!view->held)
@@ -26,7 +28,7 @@ struct stuck_plan stuck_decide(const struct stuck_view *view, struct wall now)
 	if (!view->reachable)
 		return (struct stuck_plan){.step = STUCK_WAIT};
 	if (now.ms >= last_carry_ms)
-		return finish("CarriedTooLong");
+		return finish(STUCK_CARRIED_TOO_LONG);
 	if (view->booked_to_ms - now.ms <= STUCK_NEAR_MS) {
 		int64_t from_ms = view->booked_to_ms > now.ms ? view->booked_to_ms : now.ms;
 

@@ -47,6 +47,13 @@ static void test_reservations(void **state)
 		  OK(LIST("")), OK(LIST(""))},
 		 {"GET /v1/capacity "},
 		 .out = "CLOSED"},
+		{"capacity",
+		 {OK("{\"items\":[{\"poolId\":\"" POOL
+		     "\",\"class\":\"gpu\",\"total\":8,\"free\":8,\"spotOnly\":8,"
+		     "\"booked\":0,\"unhealthy\":0,\"unavailable\":0,\"nodes\":1}]}"),
+		  OK(LIST("")), OK(LIST(""))},
+		 {"GET /v1/capacity "},
+		 .out = "SPOT ONLY"},
 		{"capacity --preview --gpus 8 --for 8h --kubernetes --nodes 2 --same rack --spot "
 		 "--tenant " TENANT " --pool " POOL,
 		 {OK("{\"fits\":false,\"nodes\":[],\"firstFitAt\":\"2026-11-30T02:00:00.000Z\","
@@ -286,6 +293,62 @@ static void test_waiting_for_a_release(void **state)
 	assert_non_null(strstr(outcome.err, "note: Ctrl-C: the release goes on"));
 }
 
+/* The node never said so: it isn't told like a release that it confirmed, and a script hears of it. */
+static void test_release_that_no_node_confirmed(void **state)
+{
+	static const char OVER[] = ITEM(
+		RSV, ",\"state\":\"released\",\"allocations\":[{\"state\":\"released\"}],"
+		     "\"conditions\":[{\"type\":\"ReleaseUnconfirmed\",\"message\":\"node_1 never "
+		     "said that no pod holds the devices\"}]");
+	const struct fake_answer answers[] = {OK(OVER), OK(OVER)};
+	const struct fake_answer shown[] = {OK(OVER), OK(LIST("")), OK(LIST("")), OK(LIST(""))};
+	static const char LISTED[] = LIST(ITEM(
+		RSV, ",\"state\":\"released\",\"conditions\":[{\"type\":\"ReleaseUnconfirmed\","
+		     "\"message\":\"node_1 never said\"}]"));
+	const struct fake_answer listed[] = {OK(LISTED), OK(LIST("")), OK(LIST(""))};
+	static struct outcome outcome;
+
+	run_line(state, "release " RSV " --wait", "", answers, ARRAY_SIZE(answers), &outcome);
+	assert_int_equal(outcome.status, 1);
+	assert_non_null(strstr(outcome.out, RSV "  over, unconfirmed  ("));
+	assert_non_null(
+		strstr(outcome.err, "note: node_1 never said that no pod holds the devices"));
+	run_line(state, "release " RSV, "", answers, ARRAY_SIZE(answers), &outcome);
+	assert_int_equal(outcome.status, 0);
+	assert_non_null(strstr(outcome.out, RSV "  released, unconfirmed  ReleaseUnconfirmed: "));
+	run_line(state, "reservations show " RSV, "", shown, ARRAY_SIZE(shown), &outcome);
+	assert_non_null(strstr(outcome.out, RSV "  released, unconfirmed\n"));
+	assert_non_null(strstr(outcome.out, "ReleaseUnconfirmed  node_1 never said"));
+	run_line(state, "reservations --all", "", listed, ARRAY_SIZE(listed), &outcome);
+	assert_non_null(strstr(outcome.out, "released, unconfirmed"));
+	assert_non_null(strstr(outcome.out, "node_1 never said"));
+}
+
+/* Placed, its time has come, and still it doesn't run: wherever it is looked at the reason is there. */
+static void test_placed_and_waiting(void **state)
+{
+	static const char WAITING[] = ITEM(
+		RSV,
+		",\"state\":\"placed\",\"startAt\":\"2020-11-30T00:00:00.000Z\","
+		"\"allocations\":[{\"state\":\"placed\",\"nodeId\":\"node_1\"}],"
+		"\"conditions\":[{\"type\":\"Waiting\",\"message\":\"node_1 has yet to bind\"}]");
+	const struct fake_answer shown[] = {OK(WAITING), OK(LIST("")), OK(LIST("")), OK(LIST(""))};
+	const struct fake_answer waited[] = {OK(WAITING), OK(WAITING), OK(WAITING), OK(WAITING),
+					     OK(WAITING), OK(WAITING), OK(WAITING), OK(WAITING)};
+	static struct outcome outcome;
+
+	run_line(state, "reservations show " RSV, "", shown, ARRAY_SIZE(shown), &outcome);
+	assert_non_null(strstr(outcome.out, "waits     node_1 has yet to bind\n"));
+	assert_non_null(strstr(outcome.out, "  due  "));
+	assert_null(strstr(outcome.out, "started"));
+	run_line(state,
+		 "reserve --gpus 2 --for 8h --kubernetes --wait --timeout 1s --tenant " TENANT
+		 " --pool " POOL,
+		 "", waited, ARRAY_SIZE(waited), &outcome);
+	assert_int_equal(outcome.status, 1);
+	assert_non_null(strstr(outcome.out, "placed on node_1, waits: node_1 has yet to bind"));
+}
+
 /* What can never be is an error to a script, and offers nothing to cancel. */
 static void test_denied_bookings(void **state)
 {
@@ -387,6 +450,15 @@ static void test_events(void **state)
 		{"events --after 1",
 		 {OK(LIST(EVENT_SAYS("\"new\":1,\"b\":\"c\"")))},
 		 .out = "  new=1, b=c\n"},
+		/* Of a number that was never given it is said that it means nothing. */
+		{"events --after 500",
+		 {OK("{\"items\":[" EVENT("1") "],\"next\":1,\"last\":1}")},
+		 .err = "note: no event is after 500: these are from the beginning"},
+		{"events --follow --after 500",
+		 {OK("id: 8\ndata: " EVENT("8") "\n\n"), REFUSED(401, "UNAUTHENTICATED", "no")},
+		 {"Last-Event-ID: 500", "Last-Event-ID: 8"},
+		 .err = "note: no event is after 500: these are from the beginning",
+		 .status = 5},
 		/* What comes is shown until the key opens no more. */
 		{"events --follow --after 7",
 		 {OK("id: 8\ndata: " EVENT("8") "\n\n"), REFUSED(401, "UNAUTHENTICATED", "no")},
@@ -408,6 +480,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reservations),
 		cmocka_unit_test(test_waiting_for_a_release),
+		cmocka_unit_test(test_release_that_no_node_confirmed),
+		cmocka_unit_test(test_placed_and_waiting),
 		cmocka_unit_test(test_denied_bookings),
 		cmocka_unit_test(test_reading_reservations),
 		cmocka_unit_test(test_events),

@@ -125,12 +125,56 @@ static void test_reasons_and_conditions(void **state)
 	assert_string_equal(view_reasons(&arena, busy, asked),
 			    "2 nodes: too few devices free in that time, at most 1 on one node "
 			    "(DevicesBusy)");
+	CLEANUP(tree) json_t *spot = tree("[{\"reason\":\"SpotOnly\",\"nodes\":1}]");
+	assert_string_equal(view_reasons(&arena, spot, asked),
+			    "1 node: only for spot reservations, say --spot (SpotOnly)");
 	assert_null(view_reasons(&arena, NULL, asked));
 	assert_string_equal(view_conditions(&arena, json_object_get(held, "conditions")),
 			    "DevicesHeld: pod a/b holds 2");
 	assert_null(view_conditions(&arena, json_object_get(hosted, "conditions")));
 	assert_true(view_has_condition(held, "DevicesHeld"));
 	assert_false(view_has_condition(held, "Held"));
+}
+
+/* One booking may have been in several places; where it is, or was at last, is what counts. */
+static void test_nodes_are_those_that_count(void **state)
+{
+	static const struct {
+		const char *reservation, *nodes;
+	} cases[] = {
+		{"\"placed\",\"allocations\":[{\"state\":\"failed\",\"nodeId\":\"node_1\"},"
+		 "{\"state\":\"placed\",\"nodeId\":\"node_1\"}]",
+		 "node_1"},
+		{"\"active\",\"allocations\":[{\"state\":\"failed\",\"nodeId\":\"node_1\"},"
+		 "{\"state\":\"released\",\"nodeId\":\"node_2\"},"
+		 "{\"state\":\"bound\",\"nodeId\":\"node_3\"},"
+		 "{\"state\":\"bound\",\"nodeId\":\"node_3\"},"
+		 "{\"state\":\"bound\",\"nodeId\":\"node_4\"}]",
+		 "node_3 +1"},
+		{"\"pending\",\"allocations\":[{\"state\":\"failed\",\"nodeId\":\"node_1\"}]",
+		 NULL},
+		{"\"released\",\"allocations\":[{\"state\":\"failed\",\"nodeId\":\"node_1\"},"
+		 "{\"state\":\"released\",\"nodeId\":\"node_2\"}]",
+		 "node_2"},
+		{"\"failed\",\"allocations\":[{\"state\":\"failed\",\"nodeId\":\"node_1\"}]",
+		 "node_1"},
+		{"\"denied\",\"allocations\":[]", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		CLEANUP(arena) struct arena arena = {0};
+		CLEANUP(buf) struct buf text = {0};
+
+		buf_printf(&text, "{\"state\":%s}", cases[i].reservation);
+		CLEANUP(tree) json_t *reservation = tree(buf_text(&text));
+		const char *nodes = view_nodes(&arena, reservation);
+
+		if (cases[i].nodes)
+			assert_string_equal(nodes, cases[i].nodes);
+		else
+			assert_null(nodes);
+	}
 }
 
 static void test_starts_ends_and_sick_gpus(void **state)
@@ -206,6 +250,9 @@ static void test_when_waiting_is_over(void **state)
 		 "{\"state\":\"failed\"}],\"conditions\":[]}",
 		 false, true},
 		{"{\"state\":\"expired\",\"allocations\":[]}", false, true},
+		{"{\"state\":\"released\",\"allocations\":[{\"state\":\"released\"}],"
+		 "\"conditions\":[{\"type\":\"ReleaseUnconfirmed\"}]}",
+		 false, false},
 		{"{}", false, false},
 	};
 
@@ -377,6 +424,7 @@ int main(void)
 		cmocka_unit_test(test_when_a_node_was_heard_of),
 		cmocka_unit_test(test_quotas_and_maps),
 		cmocka_unit_test(test_reasons_and_conditions),
+		cmocka_unit_test(test_nodes_are_those_that_count),
 		cmocka_unit_test(test_starts_ends_and_sick_gpus),
 		cmocka_unit_test(test_booked_devices_that_are_gone),
 		cmocka_unit_test(test_a_start_within_moments_is_now),

@@ -168,6 +168,7 @@ static void test_held_share_of_the_host_is_nobody_elses(void **state)
 	id = world_text(second, "id");
 	assert_string_equal(world_text(second, "state"), "pending");
 	assert_string_equal(world_text(second, "reasons.0.reason"), "HostVcpuShort");
+	assert_false(world_has(second, "reasons.0.message")); /* it comes back */
 	world_store_spec(world, &node);
 	world_bound(world, &node, allocation); /* said again: still pending */
 	world_tick(world);
@@ -175,6 +176,33 @@ static void test_held_share_of_the_host_is_nobody_elses(void **state)
 	world_released(world, &node, allocation);
 	world_tick(world);
 	assert_string_equal(world_text(world_reservation(world, id), "state"), "placed");
+}
+
+/* What no node has is no matter of time, and how much there is is said. */
+static void test_more_of_the_host_than_there_is(void **state)
+{
+	static const char *const cases[][2] = {
+		{"\"memoryGiB\":4096",
+		 "1 node: none has 4096 GiB of memory at any time, the largest has 1024"},
+		{"\"vcpu\":4000", "1 node: none has 4000 vCPUs at any time, the largest has "},
+		{"\"hugepages1GiGiB\":9",
+		 "1 node: none has 9 GiB of huge pages at any time, the largest has 0"},
+	};
+	struct world *world = *state;
+	struct world_node node;
+
+	world_ready(world, &node, 2);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		json_t *denied = world_call(
+			world, control_reservation_create, NULL,
+			"{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":\"gpu\","
+			"\"count\":1}],\"duration\":\"1h\",\"binding\":\"kubernetes\","
+			"\"resources\":{%s}}",
+			world->tenant, world->pool, cases[i][0]);
+
+		assert_string_equal(world_text(denied, "state"), "denied");
+		assert_non_null(strstr(world_text(denied, "reasons.0.message"), cases[i][1]));
+	}
 }
 
 /* proves: RES-31 RES-32 RES-45 */
@@ -587,6 +615,7 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_gpus_that_no_pod_can_ask_for_are_degraded),
 		WORLD_TEST(test_held_devices_are_nobody_elses_however_long),
 		WORLD_TEST(test_held_share_of_the_host_is_nobody_elses),
+		WORLD_TEST(test_more_of_the_host_than_there_is),
 		WORLD_TEST(test_bound_said_again_does_not_undo_a_release),
 		WORLD_TEST(test_reports_about_what_is_not_the_nodes_have_no_effect),
 		WORLD_TEST(test_release_before_the_spec_was_sent_is_immediate),

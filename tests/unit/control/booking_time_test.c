@@ -3,6 +3,7 @@
 #include "unit/control/world.h"
 
 #include "control/core/stuck.h"
+#include "control/metrics.h"
 
 #define HOUR_MS ((int64_t)60 * 60 * 1000)
 
@@ -57,6 +58,33 @@ static void test_future_booking_starts_and_ends_in_its_time(void **state)
 	assert_false(world_has(world_reservation(world, id), "conditions.0"));
 }
 
+/* The release that ended without the node's word reads like that. */
+static void check_given_up(struct world *world, const struct world_node *node, const char *id,
+			   const char *why)
+{
+	json_t *reservation = world_reservation(world, id);
+
+	assert_string_equal(world_text(reservation, "state"), "released");
+	assert_string_equal(world_text(reservation, "stateReason"), why);
+	assert_string_equal(world_text(reservation, "conditions.0.type"), "ReleaseUnconfirmed");
+	assert_string_equal(world_text(reservation, "conditions.0.reason"), why);
+	assert_non_null(strstr(world_text(reservation, "conditions.0.message"), node->id));
+	assert_false(world_has(reservation, "conditions.1"));
+}
+
+/* Each device is listed once, as of who has it, and so is that one's share of the host. */
+static void check_counted_once(struct world *world, const struct world_node *node,
+			       const json_t *holder, size_t devices)
+{
+	const json_t *shown = world_call(world, control_node_get, node->id, NULL), *device;
+	size_t index;
+
+	assert_int_equal(json_array_size(json_object_get(shown, "devices")), devices);
+	json_array_foreach(json_object_get(shown, "devices"), index, device)
+		assert_string_equal(world_text(device, "reservationId"), world_text(holder, "id"));
+	assert_int_equal(world_int(shown, "hostBooked.vcpu"), world_int(holder, "resources.vcpu"));
+}
+
 /* What is booked next is handed out only when the one before has let go, or was given its time.
  * proves: RES-29 RES-30 */
 static void test_next_booking_waits_for_the_one_before(void **state)
@@ -91,10 +119,17 @@ static void test_next_booking_waits_for_the_one_before(void **state)
 		database_advance(60000);
 		world_heartbeat(world, &node);
 	}
+	/* Whoever waits for it reads what is in the way, and the node's numbers have room for it. */
+	second = world_reservation(world, second_id);
+	assert_string_equal(world_text(second, "state"), "placed");
+	assert_string_equal(world_text(second, "conditions.0.type"), "Waiting");
+	assert_string_equal(world_text(second, "conditions.0.reason"), "DevicesHeld");
+	check_counted_once(world, &node, first, 2);
 	/* It had five minutes: the second is handed out and may fail, which shows. */
 	database_advance(60000);
 	world_heartbeat(world, &node);
 	world_tick(world);
+	check_given_up(world, &node, world_text(first, "id"), "BookedNext");
 	world_take_spec(world, &node, &spec);
 	assert_true(world_spec_has(&spec, second_allocation));
 	control_spec_deinit(&spec);
@@ -107,6 +142,52 @@ static void test_next_booking_waits_for_the_one_before(void **state)
 	assert_string_equal(world_text(second, "state"), "placed");
 	/* Its end is where it was asked to be. */
 	assert_string_equal(world_text(second, "endAt"), "2027-01-15T11:00:00.000Z");
+	/* The word comes after all. */
+	world_released(world, &node, first_allocation);
+	assert_false(world_has(world_reservation(world, world_text(first, "id")), "conditions.0"));
+}
+
+/* What begins hours later needs nothing yet: until then the node may still say the word, and nobody else
+ * gets the devices.
+ * proves: RES-19 RES-21 RES-29 */
+static void test_gap_before_the_next_booking_is_given_to_the_node(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	struct control_metrics metrics;
+	struct error error;
+	json_t *first;
+	const char *id;
+
+	world_ready(world, &node, 2);
+	first = world_reserve(world, 2);
+	id = world_text(first, "id");
+	world_bind(world, &node, world_text(first, "allocations.0.id"));
+	world_call(world, control_reservation_create, NULL,
+		   "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":\"gpu\","
+		   "\"count\":2}],\"duration\":\"1h\",\"binding\":\"kubernetes\","
+		   "\"startAt\":\"2027-01-15T12:00:00Z\"}",
+		   world->tenant, world->pool);
+	world_call(world, control_reservation_release, id, NULL);
+	world_store_spec(world, &node);
+	first = world_reservation(world, id);
+	assert_non_null(strstr(world_text(first, "conditions.0.message"),
+			       "handed on at 2027-01-15 12:05 UTC whatever"));
+	database_advance(2 * HOUR_MS);
+	world_heartbeat(world, &node);
+	world_tick(world);
+	expect_ok(control_metrics(&world->control, &metrics, &error), &error);
+	assert_int_equal(metrics.gpus_taken, 2);
+	database_advance(2 * HOUR_MS + 4 * 60000);
+	world_heartbeat(world, &node);
+	world_tick(world);
+	first = world_reservation(world, id);
+	assert_string_equal(world_text(first, "conditions.0.type"), "DevicesHeld");
+	assert_string_equal(world_text(world_reserve(world, 1), "state"), "pending");
+	database_advance(60000);
+	world_heartbeat(world, &node);
+	world_tick(world);
+	check_given_up(world, &node, id, "BookedNext");
 }
 
 static void test_handover_is_at_once_when_the_node_says_so(void **state)
@@ -241,6 +322,8 @@ static void test_stuck_release_is_carried_for_a_day_and_ends(void **state)
 	}
 	assert_int_equal(database_time(), end_ms + STUCK_MAX_CARRY_MS);
 	assert_in_range(steps, 280, 290);
+	check_given_up(world, &node, id, "CarriedTooLong");
+	world_released(world, &node, allocation);
 	assert_false(world_has(world_reservation(world, id), "conditions.0"));
 }
 
@@ -387,6 +470,7 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_handover_is_at_once_when_the_node_says_so),
 		WORLD_TEST(test_devices_are_not_given_out_between_the_end_and_the_pass),
 		WORLD_TEST(test_pending_whose_time_passes_expires),
+		WORLD_TEST(test_gap_before_the_next_booking_is_given_to_the_node),
 		WORLD_TEST(test_stuck_release_is_carried_for_a_day_and_ends),
 		WORLD_TEST(test_unreachable_node_keeps_its_devices_until_it_is_lost),
 		WORLD_TEST(test_lost_node_fails_what_was_bound_and_places_the_rest_again),

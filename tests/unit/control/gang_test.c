@@ -79,6 +79,37 @@ static void release_all(struct world *world, struct world_node *nodes, size_t co
 	}
 }
 
+/* Whose devices a gang waits for keeps its end, and isn't told to extend to it. */
+static void check_not_extended(struct world *world, const json_t *reservation)
+{
+	json_t *body = json_pack("{s:s}", "duration", "9h");
+	struct control_call call = {
+		.principal = &world->operator, .id = world_text(reservation, "id"), .body = body};
+	json_t *answer = NULL;
+	struct error error;
+
+	expect_error(world_ask(world, control_reservation_patch, &call, &answer, &error), &error,
+		     ERROR_CONFLICT, "waits for that moment");
+	assert_string_equal(error.hint, "That is its end: it can't be extended at all.");
+	json_decref(body);
+}
+
+/* Nobody has booked the nodes from then on: it is the gang that waits for them that is in the way. */
+static void check_kept_for_the_gang(struct world *world, const json_t *before)
+{
+	json_t *preview =
+		world_call(world, control_capacity_preview, NULL,
+			   "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":\"gpu\","
+			   "\"count\":8}],"
+			   "\"duration\":\"30m\",\"binding\":\"kubernetes\",\"startAt\":\"%s\","
+			   "\"gang\":{\"nodes\":2}}",
+			   world->tenant, world->pool, world_text(before, "endAt"));
+
+	assert_string_equal(world_text(preview, "reasons.0.reason"), "WaitingGang");
+	assert_int_equal(world_int(preview, "reasons.0.nodes"), 3);
+	assert_string_equal(world_text(preview, "reasons.1.reason"), "TooFewNodes");
+}
+
 /* --- two gangs on four nodes --- */
 
 /* proves: GANG-1 GANG-2 GANG-3 GANG-8 GANG-10 */
@@ -107,6 +138,7 @@ static void test_of_two_gangs_one_runs_and_one_waits_holding_nothing(void **stat
 			   world->tenant, world->pool);
 	assert_false(world_int(preview, "fits"));
 	assert_string_equal(world_text(preview, "state"), "pending");
+	check_kept_for_the_gang(world, first);
 	/* When the second gang has what it waits for, a node is left over. */
 	assert_string_equal(world_text(preview, "firstFitAt"), world_text(first, "endAt"));
 	longer = reserve_for(world, 8, "3h");
@@ -118,6 +150,7 @@ static void test_of_two_gangs_one_runs_and_one_waits_holding_nothing(void **stat
 			break;
 		else
 			assert_true(i == 0);
+	check_not_extended(world, first);
 	brief = reserve_for(world, 8, "1h");
 	assert_string_equal(world_text(brief, "state"), "placed");
 	/* The first one is given back: the second runs, whole, and the one behind it waits on. */

@@ -15,7 +15,7 @@ static void test_spot_nodes_take_spot_reservations_only(void **state)
 {
 	struct world *world = *state;
 	struct world_node node, fake;
-	json_t *waiting, *spot;
+	json_t *waiting, *spot, *capacity;
 
 	world_ready(world, &node, 8);
 	set_label(world, node.id, "bc.dev/capacity", "spot", true);
@@ -23,6 +23,9 @@ static void test_spot_nodes_take_spot_reservations_only(void **state)
 	/* No node of the pool could ever take it. */
 	assert_string_equal(world_text(waiting, "state"), "denied");
 	assert_string_equal(world_text(waiting, "reasons.0.reason"), "SpotOnly");
+	capacity = world_call(world, control_capacity_get, NULL, NULL);
+	assert_int_equal(world_int(capacity, "items.0.free"), 8);
+	assert_int_equal(world_int(capacity, "items.0.spotOnly"), 8);
 	spot = reserve_spot(world);
 	assert_string_equal(world_text(spot, "state"), "placed");
 	assert_true(world_int(spot, "spot"));

@@ -64,7 +64,8 @@ static inline void build(struct built *built, const char *id)
 
 static inline void take(struct built *built, size_t gpu, int lo, int hi, int64_t from, int64_t to)
 {
-	built->busy[built->node.busy_count++] = (struct placement_busy){gpu, lo, hi, from, to};
+	built->busy[built->node.busy_count++] =
+		(struct placement_busy){gpu, lo, hi, from, to, false};
 }
 
 static inline struct placement_request request_for(const struct placement_need *needs, size_t count)

@@ -1,6 +1,9 @@
 #include "control/core/degraded.h"
 
+#include "control/core/stuck.h"
 #include "lib/test.h"
+
+#define NOW ((struct wall){600000})
 
 static const char *text_at(const json_t *conditions, size_t index, const char *field)
 {
@@ -19,7 +22,7 @@ static void test_nothing_wrong_is_no_condition(void **state)
 	struct degraded_device device = {"gpu/a", true, "", 0};
 	struct degraded_allocation allocation = {
 		.node = "node_1", .bound = true, .devices = &device, .devices_count = 1};
-	json_t *conditions = degraded_conditions(&allocation, 1);
+	json_t *conditions = degraded_conditions(&allocation, 1, NOW);
 
 	(void)state;
 	assert_int_equal(json_array_size(conditions), 0);
@@ -28,7 +31,7 @@ static void test_nothing_wrong_is_no_condition(void **state)
 	allocation.bound = false;
 	allocation.unreachable = allocation.foreign_exposure = true;
 	device.healthy = false;
-	conditions = degraded_conditions(&allocation, 1);
+	conditions = degraded_conditions(&allocation, 1, NOW);
 	assert_int_equal(json_array_size(conditions), 0);
 	json_decref(conditions);
 }
@@ -41,7 +44,7 @@ static void test_held_devices_name_their_nodes_since_the_release(void **state)
 		{.id = "alc_2", .node = "node_2", .releasing = true, .releasing_since_ms = 1000},
 		{.node = "node_3"},
 	};
-	json_t *conditions = degraded_conditions(allocations, 3);
+	json_t *conditions = degraded_conditions(allocations, 3, NOW);
 
 	(void)state;
 	assert_int_equal(json_array_size(conditions), 1);
@@ -65,8 +68,8 @@ static void test_held_devices_say_what_happens_next(void **state)
 	} expected[] = {
 		{"node_1 has yet to say that no pod holds a device.", latest},
 		{"node_1 says: pod a/b holds it.", latest},
-		{"node_1 says: pod a/b holds it. Somebody has the devices next: they are free at "
-		 "1970-01-01 00:15 UTC whatever the node says.",
+		{"node_1 says: pod a/b holds it. Somebody has the devices next: they are handed on "
+		 "at 1970-01-01 00:16 UTC whatever the node says.",
 		 NULL},
 		{"node_1 has not been heard of since 1970-01-01 00:05 UTC. The devices stay booked "
 		 "until it is back, or declared lost: better-compute nodes retire node_1 --lost.",
@@ -82,7 +85,6 @@ static void test_held_devices_say_what_happens_next(void **state)
 					  .releasing_since_ms = 60000,
 					  .was_bound = true,
 					  .own_end_ms = 600000,
-					  .booked_to_ms = 600000,
 					  .unreachable_since_ms = 300000};
 
 	(void)state;
@@ -91,10 +93,10 @@ static void test_held_devices_say_what_happens_next(void **state)
 		json_t *conditions;
 
 		told.stuck = i == 1 || i == 2 ? "pod a/b holds it" : NULL;
-		told.booked_next = i == 2;
+		told.next_ms = i == 2 ? 660000 : 0;
 		told.unreachable = i == 3;
 		told.was_bound = i != 4;
-		conditions = degraded_conditions(&told, 1);
+		conditions = degraded_conditions(&told, 1, NOW);
 		assert_string_equal(text_at(conditions, 0, "message"), expected[i].message);
 		if (expected[i].next)
 			assert_string_equal(text_at(conditions, 0, "next"), expected[i].next);
@@ -127,7 +129,7 @@ static void test_held_devices_are_told_of_their_own(void **state)
 		const char *message;
 
 		one.stuck = cases[i].said;
-		conditions = degraded_conditions(&one, 1);
+		conditions = degraded_conditions(&one, 1, NOW);
 		message = text_at(conditions, 0, "message");
 		assert_int_equal(strncmp(message, cases[i].told, strlen(cases[i].told)), 0);
 		json_decref(conditions);
@@ -145,7 +147,7 @@ static void test_many_nodes_are_named(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(many); i++)
 		many[i] = (struct degraded_allocation){
 			.id = "alc_1", .node = NODES[i], .releasing = true};
-	conditions = degraded_conditions(many, ARRAY_SIZE(many));
+	conditions = degraded_conditions(many, ARRAY_SIZE(many), NOW);
 	assert_non_null(strstr(text_at(conditions, 0, "message"), ". Likewise: node_4, node_5."));
 	json_decref(conditions);
 }
@@ -162,7 +164,7 @@ static void test_what_no_kubelet_confirms_is_said_so(void **state)
 		{.node = "node_2", .bound = true, .devices = &device, .devices_count = 1},
 		{.id = "alc_3", .node = "node_3", .releasing = true, .unconfirmed = true},
 	};
-	json_t *conditions = degraded_conditions(allocations, 3);
+	json_t *conditions = degraded_conditions(allocations, 3, NOW);
 
 	(void)state;
 	assert_int_equal(json_array_size(conditions), 3);
@@ -206,7 +208,7 @@ static void test_causes_come_in_their_order(void **state)
 		{"NodeUnreachable", "node_2", NULL},  {"AtomUnhealthy", "node_1", "gpu/b"},
 		{"AtomUnhealthy", "node_2", "gpu/a"}, {"AtomUnhealthy", "node_2", "gpu/b"},
 	};
-	json_t *conditions = degraded_conditions(allocations, 3);
+	json_t *conditions = degraded_conditions(allocations, 3, NOW);
 
 	(void)state;
 	assert_int_equal(json_array_size(conditions), 1);
@@ -228,6 +230,109 @@ static void test_causes_come_in_their_order(void **state)
 	json_decref(conditions);
 }
 
+/* Whoever reads the headline reads of every device it is about. proves: RES-35 */
+static void test_all_lost_devices_are_named(void **state)
+{
+	struct degraded_device devices[] = {{"gpu/d", false, "gone", 40},
+					    {"gpu/a", false, "gone", 40},
+					    {"gpu/c", false, "gone", 40},
+					    {"gpu/b", false, "XID 48", 50},
+					    {"gpu/e", true, "", 0}};
+	struct degraded_allocation one = {
+		.node = "node_1", .bound = true, .devices = devices, .devices_count = 2};
+	json_t *conditions = degraded_conditions(&one, 1, NOW);
+
+	(void)state;
+	assert_string_equal(text_at(conditions, 0, "message"),
+			    "gpu/a on node_1: gone; gpu/d on node_1: gone");
+	json_decref(conditions);
+	one.devices_count = ARRAY_SIZE(devices);
+	one.foreign_exposure = true;
+	conditions = degraded_conditions(&one, 1, NOW);
+	assert_string_equal(text_at(conditions, 0, "message"),
+			    "GPUs exposed outside bcd on node_1");
+	json_decref(conditions);
+	one.foreign_exposure = false;
+	conditions = degraded_conditions(&one, 1, NOW);
+	assert_string_equal(text_at(conditions, 0, "message"),
+			    "gpu/a on node_1: gone; gpu/b on node_1: XID 48; "
+			    "gpu/c on node_1: gone; and 1 more");
+	json_decref(conditions);
+}
+
+/* Over, and yet nobody knows whether the devices are free: it is no release like another. */
+static void test_release_without_the_nodes_word_is_said_so(void **state)
+{
+	struct degraded_allocation many[] = {
+		{.node = "node_1", .given_up = STUCK_BOOKED_NEXT, .given_up_ms = 5000},
+		{.node = "node_2"},
+		{.node = "node_3", .given_up = STUCK_BOOKED_NEXT, .given_up_ms = 6000},
+	};
+	struct degraded_allocation late = {
+		.node = "node_1", .given_up = STUCK_CARRIED_TOO_LONG, .given_up_ms = 5000};
+	json_t *conditions = degraded_conditions(many, ARRAY_SIZE(many), NOW);
+
+	(void)state;
+	assert_int_equal(json_array_size(conditions), 1);
+	assert_string_equal(text_at(conditions, 0, "type"), "ReleaseUnconfirmed");
+	assert_string_equal(text_at(conditions, 0, "reason"), "BookedNext");
+	assert_string_equal(text_at(conditions, 0, "since"), "1970-01-01T00:00:05.000Z");
+	assert_string_equal(text_at(conditions, 0, "message"),
+			    "node_1, node_3 never said that no pod holds the devices: the release "
+			    "was ended because somebody had booked them next");
+	json_decref(conditions);
+	conditions = degraded_conditions(&late, 1, NOW);
+	assert_string_equal(
+		text_at(conditions, 0, "message"),
+		"node_1 never said that no pod holds the devices: the release was ended "
+		"a day after the booking's own end");
+	json_decref(conditions);
+}
+
+/* Of a booking whose time has come it is told what keeps it waiting. */
+static void test_placed_past_its_start_says_why(void **state)
+{
+	static const struct {
+		int64_t due_ms;
+		bool taken, unreachable;
+		const char *unready, *reason, *message;
+	} cases[] = {
+		{600001, true, false, NULL, NULL, NULL},
+		{600000 - DEGRADED_BIND_MS + 1, false, true, "x", NULL, NULL},
+		{600000, true, false, "alc_1: held by a/b", "DevicesHeld",
+		 "node_1 hasn't got the devices back from the booking before (it says: alc_1: "
+		 "held by a/b)"},
+		{600000, true, true, NULL, "DevicesHeld",
+		 "node_1 hasn't got the devices back from the booking before, and has not been "
+		 "heard of since 1970-01-01 00:05 UTC"},
+		{600000 - DEGRADED_BIND_MS, false, true, "x", "NodeUnreachable",
+		 "node_1 has not been heard of since 1970-01-01 00:05 UTC"},
+		{600000 - DEGRADED_BIND_MS, false, false, "no kubelet", "NodeNotBound",
+		 "node_1 has yet to bind the devices (it says: no kubelet)"},
+		{600000 - DEGRADED_BIND_MS, false, false, NULL, "NodeNotBound",
+		 "node_1 has yet to bind the devices"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct degraded_allocation one = {.node = "node_1",
+						  .due_ms = cases[i].due_ms,
+						  .taken = cases[i].taken,
+						  .unreachable = cases[i].unreachable,
+						  .unreachable_since_ms = 300000,
+						  .unready = cases[i].unready};
+		json_t *conditions = degraded_conditions(&one, 1, NOW);
+
+		assert_int_equal(json_array_size(conditions), cases[i].reason ? 1 : 0);
+		if (cases[i].reason) {
+			assert_string_equal(text_at(conditions, 0, "type"), "Waiting");
+			assert_string_equal(text_at(conditions, 0, "reason"), cases[i].reason);
+			assert_string_equal(text_at(conditions, 0, "message"), cases[i].message);
+		}
+		json_decref(conditions);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,6 +343,9 @@ int main(void)
 		cmocka_unit_test(test_many_nodes_are_named),
 		cmocka_unit_test(test_what_no_kubelet_confirms_is_said_so),
 		cmocka_unit_test(test_causes_come_in_their_order),
+		cmocka_unit_test(test_all_lost_devices_are_named),
+		cmocka_unit_test(test_release_without_the_nodes_word_is_said_so),
+		cmocka_unit_test(test_placed_past_its_start_says_why),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

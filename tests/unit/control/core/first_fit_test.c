@@ -55,7 +55,7 @@ static void take(struct fleet *fleet, size_t node, size_t gpu, int64_t from, int
 {
 	assert_true(fleet->nodes[node].busy_count < MAX_BUSY);
 	fleet->busy[node][fleet->nodes[node].busy_count++] =
-		(struct placement_busy){gpu, 0, PLACEMENT_LEAVES, from, to};
+		(struct placement_busy){gpu, 0, PLACEMENT_LEAVES, from, to, false};
 }
 
 static struct placement_request gang_of(const struct placement_need *need, int nodes)

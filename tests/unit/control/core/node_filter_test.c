@@ -85,6 +85,69 @@ static void test_first_filter_that_fails_is_the_reason(void **state)
 	assert_string_equal(only_reason(&request, &built), "WaitingGang");
 }
 
+/* What no time helps is told with what there is; what somebody else has is not. */
+static void test_more_host_than_a_node_has_is_told_apart(void **state)
+{
+	struct placement_need need = {PLACEMENT_CLASS_GPU, NULL, 1};
+	struct placement_request request = request_for(&need, 1);
+	struct placement_node nodes[2];
+	struct placement_answer answer = {0};
+	struct built built, large;
+
+	(void)state;
+	build(&built, "n");
+	add_gpu(&built, "a", 0, 0);
+	build(&large, "o");
+	add_gpu(&large, "b", 0, 0);
+	large.node.memory_bytes = 1024;
+	nodes[0] = built.node;
+	nodes[1] = large.node;
+	request.memory_bytes = 2048;
+	request.vcpus = 1;
+	placement_decide(&request, nodes, 2, &answer);
+	assert_int_equal(answer.reasons_count, 1);
+	assert_string_equal(answer.reasons[0].reason, "HostMemoryShort");
+	assert_int_equal(answer.reasons[0].lack.asked, 2048);
+	assert_int_equal(answer.reasons[0].lack.has, 1024);
+	/* One has so much, and others have it just then. */
+	large.node.memory_bytes = nodes[1].memory_bytes = 4096;
+	large.uses[0] = (struct placement_use){.memory_bytes = 4096, .to_ms = 20 * HOUR};
+	nodes[1].uses_count = large.node.uses_count = 1;
+	placement_decide(&request, nodes, 2, &answer);
+	assert_int_equal(answer.reasons_count, 1);
+	assert_int_equal(answer.reasons[0].lack.asked, 0);
+	placement_answer_deinit(&answer);
+	/* It goes before what is only booked. */
+	built.uses[0] = (struct placement_use){.vcpus = 64, .to_ms = 20 * HOUR};
+	built.node.uses_count = 1;
+	assert_string_equal(only_reason(&request, &built), "HostMemoryShort");
+	request.memory_bytes = 1;
+	assert_string_equal(only_reason(&request, &built), "HostVcpuShort");
+}
+
+/* What is in the way is named: nobody has booked these devices. proves: GANG-10 */
+static void test_what_is_kept_for_a_gang_is_not_called_busy(void **state)
+{
+	struct placement_need need = {PLACEMENT_CLASS_GPU, NULL, 1};
+	struct placement_request request = request_for(&need, 1);
+	struct built built;
+
+	(void)state;
+	build(&built, "n");
+	add_gpu(&built, "a", 0, 0);
+	take(&built, 0, 0, 1024, 0, 20 * HOUR);
+	assert_string_equal(only_reason(&request, &built), "DevicesBusy");
+	built.busy[0].planned = true;
+	assert_string_equal(only_reason(&request, &built), "WaitingGang");
+	take(&built, 0, 0, 1024, 0, 20 * HOUR);
+	assert_string_equal(only_reason(&request, &built), "DevicesBusy");
+	built.node.busy_count = 0;
+	built.uses[0] = (struct placement_use){.vcpus = 64, .to_ms = 20 * HOUR, .planned = true};
+	built.node.uses_count = 1;
+	request.vcpus = 1;
+	assert_string_equal(only_reason(&request, &built), "WaitingGang");
+}
+
 static void test_gangs_and_spot_have_nodes_of_their_own(void **state)
 {
 	struct placement_need need = {PLACEMENT_CLASS_GPU, NULL, 1};
@@ -164,6 +227,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_first_filter_that_fails_is_the_reason),
+		cmocka_unit_test(test_more_host_than_a_node_has_is_told_apart),
+		cmocka_unit_test(test_what_is_kept_for_a_gang_is_not_called_busy),
 		cmocka_unit_test(test_gangs_and_spot_have_nodes_of_their_own),
 		cmocka_unit_test(test_rooms_tell_without_devices),
 		cmocka_unit_test(test_what_could_never_be),

@@ -47,18 +47,26 @@ static void test_carry_ends_a_day_after_the_allocations_own_end(void **state)
 	assert_int_equal(at(&view, END + 2 * STUCK_MAX_CARRY_MS).step, STUCK_WAIT);
 }
 
-/* proves: RES-29 RES-30 */
+/* proves: RES-28 RES-29 RES-30 */
 static void test_what_is_booked_next_is_not_pushed_away(void **state)
 {
 	struct stuck_view view = usual();
+	int64_t next_ms = END + 8 * 3600000;
 
 	(void)state;
 	view.booked_next = true;
+	view.next_ms = next_ms;
 	view.held = false;
 	assert_int_equal(at(&view, END).step, STUCK_WAIT);
-	assert_int_equal(at(&view, END + STUCK_HANDOVER_MS - 1).step, STUCK_WAIT);
-	assert_int_equal(at(&view, END + STUCK_HANDOVER_MS).step, STUCK_FINISH);
-	assert_string_equal(at(&view, END + STUCK_HANDOVER_MS).why, "BookedNext");
+	/* Its own end ends nothing: until then nobody needs the devices. */
+	assert_int_equal(at(&view, END + STUCK_HANDOVER_MS).step, STUCK_WAIT);
+	assert_int_equal(at(&view, next_ms + STUCK_HANDOVER_MS - 1).step, STUCK_WAIT);
+	assert_int_equal(at(&view, next_ms + STUCK_HANDOVER_MS).step, STUCK_FINISH);
+	assert_string_equal(at(&view, next_ms + STUCK_HANDOVER_MS).why, "BookedNext");
+	/* What is booked for days later puts nothing off. */
+	view.next_ms = END + 2 * STUCK_MAX_CARRY_MS;
+	assert_int_equal(at(&view, END + STUCK_MAX_CARRY_MS - 1).step, STUCK_WAIT);
+	assert_string_equal(at(&view, END + STUCK_MAX_CARRY_MS).why, "CarriedTooLong");
 	/* When it goes away, nobody else gets in between. */
 	view.booked_next = false;
 	assert_int_equal(at(&view, END).step, STUCK_HOLD);
@@ -100,7 +108,9 @@ static void test_nothing_else_ends_a_release(void **state)
 		view.reachable = enumerate_pick(&all, 2);
 		view.was_bound = enumerate_pick(&all, 2);
 		view.unknown_to_node = enumerate_pick(&all, 2);
-		may = view.node_lost || (view.booked_next && now >= END + STUCK_HANDOVER_MS) ||
+		view.next_ms = END + 60000;
+		may = view.node_lost ||
+		      (view.booked_next && now >= view.next_ms + STUCK_HANDOVER_MS) ||
 		      (!view.was_bound && view.unknown_to_node &&
 		       now >= view.asked_ms + STUCK_DEFERRED_MS) ||
 		      (view.reachable && view.held && now >= END + STUCK_MAX_CARRY_MS);
