@@ -19,11 +19,12 @@ struct deviceplugin;
 struct deviceplugin_options {
 	enum atom_class class;
 	const char *folder;          /* the kubelet's device-plugins */
-	struct allocator *allocator; /* these four outlive the plugin */
+	struct allocator *allocator; /* these five outlive the plugin */
 	const struct source *gpus;
-	const struct strays *strays; /* who has what isn't bound here, as far as is known now */
-	const struct offer *offer;   /* as offered now; the caller tells of changes */
-	loop_fn *wake;               /* something happened: a turn is due */
+	const struct strays *strays;  /* who has what isn't bound here, as far as is known now */
+	const struct error *withheld; /* why no device is given out now; its code NONE: they are */
+	const struct offer *offer;    /* as offered now; the caller tells of changes */
+	loop_fn *wake;                /* something happened: a turn is due */
 	void *arg;
 };
 

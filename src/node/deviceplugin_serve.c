@@ -247,6 +247,10 @@ static bool allocate(struct deviceplugin *plugin, const V1beta1__AllocateRequest
 	CLEANUP(arena) struct arena arena = {0};
 	V1beta1__AllocateResponse message = V1BETA1__ALLOCATE_RESPONSE__INIT;
 
+	if (plugin->options.withheld->code != ERROR_NONE) {
+		*error = *plugin->options.withheld;
+		return false;
+	}
 	message.container_responses = arena_alloc(
 		&arena, (request->n_container_requests + 1) * sizeof *message.container_responses);
 	for (size_t i = 0; i < request->n_container_requests; i++) {

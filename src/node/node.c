@@ -211,6 +211,18 @@ static void log_gpus(struct node *node)
 	told->log_lost = source_log_lost(gpus);
 }
 
+/* Blind, bcd knows after a restart only of those pods that it put on record. */
+static void look_at_records(struct node *node, struct mono now)
+{
+	const struct error *trouble = records_trouble(node, now);
+
+	node->withheld = (struct error){0};
+	if (!node->blind || !trouble || !records_fail(node))
+		return;
+	node->withheld = *trouble;
+	error_wrap(&node->withheld, "no device is given out while it can't be recorded who has it");
+}
+
 static void node_turn(struct node *node, struct mono now)
 {
 	node->timer_set = false;
@@ -229,6 +241,7 @@ static void node_turn(struct node *node, struct mono now)
 	strays_step(node, now);
 	reaper_step(node->reaper, now);
 	labels_step(node->labels, now);
+	look_at_records(node, now);
 	report_look(node, now);
 	converge_step(node, now);
 	step_plugins(node, now);
@@ -276,6 +289,7 @@ static void make_plugins(struct node *node)
 						       .allocator = node->allocator,
 						       .gpus = node->gpus,
 						       .strays = &node->strays,
+						       .withheld = &node->withheld,
 						       .offer = &node->offers.classes[i],
 						       .wake = node_wake,
 						       .arg = node});

@@ -223,6 +223,7 @@ static void look_at_conditions(struct node *node, struct mono now)
 		.releases_way = node->misplaced ? node->misplaced_why : node->outside.who,
 		.claims_error = node->listing.record.code ? node->listing.record.what : NULL,
 		.write_error = records_trouble(node, now),
+		.withheld = node->withheld.code != ERROR_NONE,
 		.reports_error = reports_error(node),
 		.holds_error = node->holds_error.code ? node->holds_error.what : NULL,
 		.spec_error = node->spec_error.code ? node->spec_error.what : NULL,

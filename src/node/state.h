@@ -171,6 +171,8 @@ struct node {
 	struct unlisted words;                /* what its events said of others */
 	struct podwatch *podwatch;            /* which it tells of them */
 	bool blind; /* the host's processes can't be seen: the pods' ends are to be proven */
+	/* Blind, and who is given a device now can't be put on record: none is given. Its code NONE: they are. */
+	struct error withheld;
 	struct strays strays; /* who has what isn't bound, while it is known what is */
 	bool doubted;         /* a bind waits until that is known */
 	struct mono doubted_since;

@@ -141,9 +141,10 @@ static bool records_unwritable(const struct conditions_view *view, struct buf *t
 {
 	if (view->write_error)
 		buf_printf(text,
-			   "nothing is bound, withdrawn or reported as released: what is decided "
+			   "nothing is bound, withdrawn or reported as released%s: what is decided "
 			   "can't be recorded: %s. %s",
-			   view->write_error->what, view->write_error->hint);
+			   view->withheld ? ", nor given to a pod" : "", view->write_error->what,
+			   view->write_error->hint);
 	return view->write_error;
 }
 

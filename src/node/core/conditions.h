@@ -92,6 +92,7 @@ struct conditions_view {
 	const char *claims_error;    /* of prepared.json; NULL: readable, or not there */
 	const struct error
 		*write_error;      /* of the records on disk, and what to do; NULL: it goes well */
+	bool withheld;             /* because of that no device is given to a pod either */
 	const char *reports_error; /* those that waited are lost, why; NULL: not, or told anew */
 	const char *holds_error;   /* NULL: readable */
 	const char *spec_error;    /* NULL: readable */

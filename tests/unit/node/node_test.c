@@ -1,12 +1,15 @@
 /* The node's shell on real sockets and a real disk, with a kubelet that has bad habits: what is offered, and given. */
 #include "node_world.h"
 
+#include "node/records.h"
 #include "node/state.h"
 #include "node/status.h"
 #include "sys/net.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static bool one_is_unhealthy(void *arg)
@@ -93,6 +96,61 @@ static void test_what_was_given_counts_from_the_answer(void **state)
 	assert_int_equal(allocate(world, id, names, message), RPC_OK);
 	slow = false;
 	assert_true(mono_until(answered, release_given(world->node)) >= 0);
+}
+
+static void limit_files(rlim_t bytes)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = bytes;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* As in a pod, from where no process of others is seen. */
+static bool is_withheld(void *arg)
+{
+	struct world *world = arg;
+
+	world->node->blind = true;
+	return world->node->withheld.code != ERROR_NONE;
+}
+
+static bool is_given(void *arg)
+{
+	return !is_withheld(arg);
+}
+
+/* Where no process can be seen, who has a device must outlive bcd on record: without, nobody is given one. On a machine
+ * it is seen. proves: REL-13 REL-14 */
+static void test_who_cannot_be_recorded_is_given_nothing(void **state)
+{
+	struct world *world = *state;
+	char names[512], message[512], id[HOLDS_ID_SIZE];
+
+	signal(SIGXFSZ, SIG_IGN);
+	start_kubelet(world);
+	start_node(world);
+	wait_registered(world);
+	fixture_id(id, fixture_gpu(&world->inventory, 0), ALC_A);
+	limit_files(10);
+	world->node->inventory_due = true;
+	kubelet_until(world->loop, is_withheld, world, 2 * CONDITIONS_WRITE_MS + 2000, "no record");
+	assert_int_not_equal(allocate(world, id, names, message), RPC_OK);
+	assert_non_null(
+		strstr(message, "no device is given out while it can't be recorded who has it"));
+	assert_non_null(strstr(message, "File too large"));
+	assert_non_null(strstr(condition(world, CONDITION_RECORDS_UNWRITABLE)->message,
+			       "nor given to a pod"));
+	world->node->blind = false;
+	kubelet_pass(world->loop, 1500);
+	assert_null(
+		strstr(condition(world, CONDITION_RECORDS_UNWRITABLE)->message, "given to a pod"));
+	assert_int_equal(allocate(world, id, names, message), RPC_OK);
+	world->node->blind = true;
+	limit_files(RLIM_INFINITY);
+	kubelet_until(world->loop, is_given, world, 4000, "it is written");
+	assert_int_equal(allocate(world, id, names, message), RPC_OK);
 }
 
 /* The list follows the GPUs' health at once, both ways. proves: DP-11 DP-13 DP-14 DP-50 */
@@ -379,6 +437,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_WORLD(test_serves_what_is_on_disk),
 		WITH_WORLD(test_what_was_given_counts_from_the_answer),
+		WITH_WORLD(test_who_cannot_be_recorded_is_given_nothing),
 		WITH_WORLD(test_health_reaches_the_kubelet),
 		WITH_WORLD(test_kubelet_restarts),
 		WITH_WORLD(test_own_socket_taken_away),
