@@ -145,8 +145,16 @@ static void print_allocations(const struct cli *cli, const json_t *allocations)
 static bool begun(const json_t *reservation)
 {
 	const char *state = view_text(reservation, "state");
+	size_t index;
+	json_t *item;
 
-	return !state || (!str_equal(state, "pending") && !str_equal(state, "placed"));
+	json_array_foreach(json_object_get(reservation, "allocations"), index, item)
+	{
+		if (view_text(item, "boundAt"))
+			return true;
+	}
+	return !state || (!view_terminal(state) && !str_equal(state, "pending") &&
+			  !str_equal(state, "placed"));
 }
 
 /* When it starts, how long it lasts, when it ends: one line each, as far as it has come. */
@@ -161,7 +169,10 @@ static void add_times(struct cli *cli, struct page *page, const json_t *item, bo
 		page_line(page, over ? "was to start" : "starts",
 			  view_when(arena, item, "startAt", cli->now));
 	else
-		page_line(page, over || begun(item) ? "started" : "due",
+		page_line(page,
+			  begun(item) ? "started"
+			  : over      ? "was due"
+				      : "due",
 			  view_when(arena, item, "startAt", cli->now));
 	page_line(page, over ? "ended" : "ends", over && given ? given : ends);
 	page_line(page, "made", view_when(arena, item, "createdAt", cli->now));

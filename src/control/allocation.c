@@ -243,19 +243,21 @@ bool allocation_start(struct store_connection *db, const struct allocation *allo
 			  STORE_PARAMS(store_text(allocation->id), store_int(generation)), error);
 }
 
-bool allocation_next_booking(struct store_connection *db, const char *id, int64_t *ret_next_ms,
-			     struct error *error)
+_Static_assert(STUCK_HANDOVER_MS == 300000, "ALLOCATION_HANDOVER has it, too");
+
+bool allocation_handover(struct store_connection *db, const char *id, int64_t *ret_handover_ms,
+			 struct error *error)
 {
 	CLEANUP(store_rows) struct store_rows rows = {0};
 
 	if (!store_query(db,
-			 "SELECT min(other.from_ms) FROM bookings mine JOIN bookings other ON "
+			 "SELECT " ALLOCATION_HANDOVER " FROM bookings mine JOIN bookings other ON "
 			 "other.gpu = mine.gpu AND other.allocation <> mine.allocation AND "
 			 "other.leaf_lo < mine.leaf_hi AND mine.leaf_lo < other.leaf_hi AND "
 			 "other.from_ms >= mine.to_ms WHERE mine.allocation = $1",
 			 STORE_PARAMS(store_text(id)), &rows, error))
 		return false;
-	*ret_next_ms = store_get_int(&rows, 0, 0);
+	*ret_handover_ms = store_get_int(&rows, 0, 0);
 	return true;
 }
 
@@ -276,7 +278,7 @@ static bool was_sent(struct store_connection *db, const struct allocation *alloc
 bool allocation_withdraw(struct store_connection *db, struct allocation *allocation,
 			 const char *why, struct error *error)
 {
-	int64_t now_ms = store_now(db).ms, generation = 0, next_ms;
+	int64_t now_ms = store_now(db).ms, generation = 0, handover_ms;
 	bool sent, booked_next;
 
 	assert(allocation->state == ALLOCATION_PLACED || allocation->state == ALLOCATION_BOUND);
@@ -287,7 +289,7 @@ bool allocation_withdraw(struct store_connection *db, struct allocation *allocat
 		return false;
 	if (!sent && allocation->bound_ms == 0)
 		return allocation_finish(db, allocation, why, error);
-	if (!allocation_next_booking(db, allocation->id, &next_ms, error) ||
+	if (!allocation_handover(db, allocation->id, &handover_ms, error) ||
 	    !store_exec(db,
 			"UPDATE allocations SET state = 'releasing', withdrawn_generation = $2, "
 			"releasing_ms = $3, end_reason = $4 WHERE id = $1",
@@ -295,7 +297,7 @@ bool allocation_withdraw(struct store_connection *db, struct allocation *allocat
 				     store_int(now_ms), store_text(why)),
 			error))
 		return false;
-	booked_next = next_ms != 0;
+	booked_next = handover_ms != 0;
 	/* Whatever its end was, nobody else gets the devices before the node's word. */
 	if (!booked_next && !store_exec(db, "UPDATE bookings SET held = 1 WHERE allocation = $1",
 					STORE_PARAMS(store_text(allocation->id)), error))

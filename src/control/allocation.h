@@ -84,9 +84,14 @@ MUST_CHECK bool allocation_unplace_all(struct store_connection *db, const char *
 MUST_CHECK bool allocation_lose(struct store_connection *db, struct allocation *allocation,
 				struct error *error);
 
-/* When somebody else's next booking of one of its devices begins; 0: there is none. */
-MUST_CHECK bool allocation_next_booking(struct store_connection *db, const char *id,
-					int64_t *ret_next_ms, struct error *error);
+/* Of `other`, the rows of bookings that have devices of `mine` next: when they get them though its node hasn't
+ * said that they are free (STUCK_HANDOVER_MS). */
+#define ALLOCATION_HANDOVER                                                                        \
+	"min(other.from_ms + CASE WHEN other.to_ms - other.from_ms < 600000 THEN (other.to_ms - "  \
+	"other.from_ms) / 2 ELSE 300000 END)"
+/* 0: nobody has them next. */
+MUST_CHECK bool allocation_handover(struct store_connection *db, const char *id,
+				    int64_t *ret_handover_ms, struct error *error);
 
 /* Moves a reservation by an event of its table, with its row and its published event. */
 MUST_CHECK bool reservation_step(struct store_connection *db, const char *id,

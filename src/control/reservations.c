@@ -22,11 +22,12 @@
 	"a.released_ms, a.lost_reason, a.lost_ms, s.connected, s.seen_ms, c.since_ms, "            \
 	"a.end_reason, u.since_ms, a.hugepages_2mi, a.hugepages_1gi, a.to_ms, "                    \
 	"coalesce(k.message || '; ' || p.message, k.message, p.message, u.message), "              \
-	"CASE WHEN a.state = 'releasing' THEN (SELECT min(other.from_ms) " OTHERS                  \
+	"CASE WHEN a.state = 'releasing' THEN (SELECT " ALLOCATION_HANDOVER " " OTHERS             \
 	" AND other.from_ms >= mine.to_ms) END, "                                                  \
-	"CASE WHEN a.state = 'placed' AND a.assigned_generation IS NULL THEN (SELECT count(*) "    \
-	"" OTHERS " AND EXISTS (SELECT 1 FROM allocations h WHERE h.id = other.allocation AND "    \
-	"h.assigned_generation IS NOT NULL)) ELSE 0 END, g.since_ms, a.from_ms, a.created_ms"
+	"CASE WHEN a.state = 'placed' AND a.assigned_generation IS NULL AND a.from_ms <= $2 "      \
+	"AND EXISTS (SELECT 1 " OTHERS " AND EXISTS (SELECT 1 FROM allocations h WHERE h.id = "    \
+	"other.allocation AND h.assigned_generation IS NOT NULL)) THEN 1 ELSE 0 END, g.since_ms, " \
+	"a.from_ms, a.created_ms"
 
 static bool load_allocations(struct store_connection *db, const char *reservation,
 			     struct store_rows *rows, struct error *error)
@@ -45,7 +46,8 @@ static bool load_allocations(struct store_connection *db, const char *reservatio
 			   /* The one that counts is last, though made in the same moment. */
 			   "ORDER BY CASE WHEN a.state = 'failed' THEN 0 ELSE 1 END, "
 			   "a.created_ms, a.id",
-			   STORE_PARAMS(store_text(reservation)), rows, error);
+			   STORE_PARAMS(store_text(reservation), store_int(store_now(db).ms)), rows,
+			   error);
 }
 
 /* A device that the inventory no longer has is as bad as one that is broken. */
@@ -143,7 +145,7 @@ static struct degraded_allocation judge_allocation(const struct store_rows *rows
 		.was_bound = !store_is_null(rows, row, 5),
 		.own_end_ms = store_get_int(rows, row, 17),
 		.stuck = store_get_text(rows, row, 18),
-		.next_ms = store_get_int(rows, row, 19),
+		.handover_ms = store_get_int(rows, row, 19),
 		.given_up = reservation_is_terminal(now) ? given_up(rows, row) : NULL,
 		.given_up_ms = store_get_int(rows, row, 7),
 		.due_ms = str_equal(state, "placed") ? due_ms(rows, row) : 0,

@@ -138,9 +138,9 @@ static bool load_stuck(struct store_connection *db, const struct allocation *all
 			 "FROM nodes n LEFT JOIN node_streams s ON s.node = n.id WHERE n.id = $1",
 			 STORE_PARAMS(store_text(allocation->node), store_text(allocation->id)),
 			 &rows, error) ||
-	    !allocation_next_booking(db, allocation->id, &view.next_ms, error))
+	    !allocation_handover(db, allocation->id, &view.handover_ms, error))
 		return false;
-	view.booked_next = view.next_ms != 0;
+	view.booked_next = view.handover_ms != 0;
 	assert(rows.count == 1);
 	view.node_lost = str_equal(store_get_text(&rows, 0, 0), "lost") ||
 			 str_equal(store_get_text(&rows, 0, 0), "retired");

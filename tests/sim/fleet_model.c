@@ -114,17 +114,22 @@ static int64_t taken_until(const struct model_allocation *allocation, int64_t no
 	return allocation->booked_to_ms;
 }
 
-/* When somebody else's next booking begins; 0: there is none. */
-static int64_t booked_next(const struct model_allocation *mine)
+/* When somebody else's next booking has waited for 5 minutes, or for half its time; 0: there is none. */
+static int64_t handover(const struct model_allocation *mine)
 {
-	int64_t next_ms = 0;
+	int64_t first_ms = 0;
 
 	vec_each (&mine->node->live, struct model_allocation * *other)
 		if (*other != mine && model_share_devices(mine, *other) &&
-		    (*other)->from_ms >= mine->booked_to_ms &&
-		    (next_ms == 0 || (*other)->from_ms < next_ms))
-			next_ms = (*other)->from_ms;
-	return next_ms;
+		    (*other)->from_ms >= mine->booked_to_ms) {
+			int64_t half_ms = ((*other)->booked_to_ms - (*other)->from_ms) / 2;
+			int64_t at_ms =
+				(*other)->from_ms + (half_ms < CARRY_MS ? half_ms : CARRY_MS);
+
+			if (first_ms == 0 || at_ms < first_ms)
+				first_ms = at_ms;
+		}
+	return first_ms;
 }
 
 bool model_reachable(const struct model_node *node, int64_t now_ms)
@@ -325,7 +330,7 @@ void model_withdraw(struct model_allocation *allocation, int64_t now_ms)
 	allocation->state = MODEL_RELEASING;
 	allocation->asked_ms = now_ms;
 	allocation->told = false;
-	allocation->held = booked_next(allocation) == 0;
+	allocation->held = handover(allocation) == 0;
 }
 
 void model_move_end(struct model_reservation *reservation, int64_t end_ms, int64_t now_ms)
@@ -450,15 +455,14 @@ static struct model_allocations list_due(due_fn *due, int (*order)(const void *,
 static void look_at_release(struct model_allocation *allocation, int64_t now_ms)
 {
 	bool reachable = model_reachable(allocation->node, now_ms);
-	int64_t next_ms = booked_next(allocation);
+	int64_t handover_ms = handover(allocation);
 	bool ends = false;
 
 	if (!allocation->bound_ms && allocation->told && reachable &&
 	    now_ms >= allocation->asked_ms + 10 * MINUTE_MS) {
 		ends = true;
-	} else if (next_ms) {
-		ends = now_ms >= next_ms + CARRY_MS ||
-		       (reachable && now_ms >= allocation->to_ms + DAY_MS);
+	} else if (handover_ms) {
+		ends = now_ms >= handover_ms || (reachable && now_ms >= allocation->to_ms + DAY_MS);
 	} else if (!allocation->held) {
 		allocation->held = true;
 	} else if (reachable && now_ms >= allocation->to_ms + DAY_MS) {

@@ -216,17 +216,22 @@ static void tell_holders(const struct degraded_allocation *allocation, struct bu
 /* When it ends without the word of a node that is heard of, somebody having its devices next. */
 static int64_t give_up_ms(const struct degraded_allocation *allocation)
 {
-	int64_t next_ms = allocation->next_ms + STUCK_HANDOVER_MS;
 	int64_t last_ms = allocation->own_end_ms + STUCK_MAX_CARRY_MS;
 
-	return next_ms < last_ms || allocation->unreachable ? next_ms : last_ms;
+	return allocation->handover_ms < last_ms || allocation->unreachable
+		       ? allocation->handover_ms
+		       : last_ms;
 }
 
 /* What ends it when the node's word doesn't come, and why then. What nearly never happens goes to `next`. */
 static void tell_next(const struct degraded_allocation *allocation, struct buf *text,
 		      struct buf *next)
 {
-	if (allocation->next_ms != 0) {
+	int64_t never_bound_ms = allocation->releasing_since_ms + STUCK_DEFERRED_MS;
+	bool never_bound = !allocation->was_bound && !allocation->unreachable;
+
+	if (allocation->handover_ms != 0 &&
+	    !(never_bound && never_bound_ms < give_up_ms(allocation))) {
 		buf_add_text(text, " Somebody has the devices next: they are handed on at ");
 		add_time(text, give_up_ms(allocation));
 		buf_add_text(text, " whatever the node says.");
@@ -235,10 +240,10 @@ static void tell_next(const struct degraded_allocation *allocation, struct buf *
 			   " The devices stay booked until it is back, or declared lost: "
 			   "better-compute nodes retire %s --lost.",
 			   allocation->node);
-	} else if (!allocation->was_bound) {
+	} else if (never_bound) {
 		buf_add_text(text, " It never said that it bound them: they are free once it has "
 				   "heard of the end, at the earliest at ");
-		add_time(text, allocation->releasing_since_ms + STUCK_DEFERRED_MS);
+		add_time(text, never_bound_ms);
 		buf_add_char(text, '.');
 	} else {
 		buf_printf(next,
@@ -303,31 +308,47 @@ static void add_unconfirmed(const struct degraded_allocation *allocations, size_
 
 /* --- over, and not by the node's word --- */
 
-static void add_unconfirmed_release(const struct degraded_allocation *allocations, size_t count,
-				    json_t *conditions)
+/* The nodes of one reason; the first allocation, NULL: none. */
+static const struct degraded_allocation *
+tell_given_up(const struct degraded_allocation *allocations, size_t count, const char *why,
+	      const char *words, struct buf *text)
 {
 	const struct degraded_allocation *first = NULL;
-	CLEANUP(buf) struct buf text = {0};
+	const char *before = text->length > 0 ? "; " : "";
 	size_t given_up = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		if (!allocations[i].given_up)
+		if (!allocations[i].given_up || !str_equal(allocations[i].given_up, why))
 			continue;
 		if (!first)
 			first = &allocations[i];
 		if (given_up++ < MAX_TOLD)
-			buf_printf(&text, "%s%s", given_up > 1 ? ", " : "", allocations[i].node);
+			buf_printf(text, "%s%s", given_up > 1 ? ", " : before, allocations[i].node);
 	}
-	if (!first)
-		return;
 	if (given_up > MAX_TOLD)
-		buf_printf(&text, " and %zu more", given_up - MAX_TOLD);
-	buf_printf(&text, " never said that no pod holds the devices: the release was ended %s",
-		   str_equal(first->given_up, STUCK_BOOKED_NEXT)
-			   ? "because somebody had booked them next"
-			   : "a day after the booking's own end");
-	json_array_append_new(conditions, condition("ReleaseUnconfirmed", first->given_up,
-						    buf_text(&text), first->given_up_ms));
+		buf_printf(text, " and %zu more", given_up - MAX_TOLD);
+	if (first)
+		buf_printf(text,
+			   " never said that no pod holds the devices: the release was ended %s",
+			   words);
+	return first;
+}
+
+static void add_unconfirmed_release(const struct degraded_allocation *allocations, size_t count,
+				    json_t *conditions)
+{
+	CLEANUP(buf) struct buf text = {0};
+	const struct degraded_allocation *next =
+		tell_given_up(allocations, count, STUCK_BOOKED_NEXT,
+			      "because somebody had booked them next", &text);
+	const struct degraded_allocation *late =
+		tell_given_up(allocations, count, STUCK_CARRIED_TOO_LONG,
+			      "a day after the booking's own end", &text);
+	const struct degraded_allocation *first = next ? next : late;
+
+	if (first)
+		json_array_append_new(conditions, condition("ReleaseUnconfirmed", first->given_up,
+							    buf_text(&text), first->given_up_ms));
 }
 
 /* --- placed, and it could have begun --- */
@@ -355,7 +376,9 @@ static void tell_waiting(const struct degraded_allocation *allocation, struct bu
 		buf_printf(text, "%s has not been heard of since ",
 			   allocation->taken ? ", and" : "");
 		add_time(text, allocation->unreachable_since_ms);
-	} else if (allocation->unready) {
+	} else if (allocation->unready &&
+		   (allocation->taken || !str_starts(allocation->unready, "alc_"))) {
+		/* What it says of its releases is about others, which keep nothing here. */
 		buf_printf(text, " (it says: %s)", allocation->unready);
 	}
 }
@@ -373,9 +396,10 @@ static void add_waiting(const struct degraded_allocation *allocations, size_t co
 
 		if (!why)
 			continue;
-		if (!reason || allocations[i].due_ms < since_ms)
+		if (!reason || allocations[i].due_ms < since_ms) {
 			since_ms = allocations[i].due_ms;
-		reason = reason ? reason : why;
+			reason = why;
+		}
 		if (waiting++ < MAX_TOLD)
 			tell_waiting(&allocations[i], &text);
 	}

@@ -23,7 +23,7 @@ struct degraded_allocation {
 	int64_t releasing_since_ms;
 	bool was_bound;
 	int64_t own_end_ms;
-	int64_t next_ms; /* when somebody has its devices next; 0: nobody */
+	int64_t handover_ms; /* when who has its devices next gets them whatever it says; 0: nobody has */
 	const char *
 		given_up; /* it is over, its release ended without the node's word: why (stuck.h) */
 	int64_t given_up_ms;

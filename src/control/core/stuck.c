@@ -16,7 +16,7 @@ struct stuck_plan stuck_decide(const struct stuck_view *view, struct wall now)
 		return finish("NeverBound");
 	if (view->booked_next) {
 		/* It can't be pushed away, but until it begins nobody needs the devices. */
-		if (now.ms >= view->next_ms + STUCK_HANDOVER_MS)
+		if (now.ms >= view->handover_ms)
 			return finish(STUCK_BOOKED_NEXT);
 		if (view->reachable && now.ms >= last_carry_ms)
 			return finish(STUCK_CARRIED_TOO_LONG);

@@ -16,8 +16,8 @@
 #define STUCK_MAX_CARRY_MS ((int64_t)24 * 60 * 60 * 1000)
 /* For a release that came before the binding. */
 #define STUCK_DEFERRED_MS ((int64_t)10 * 60 * 1000)
-/* A node is given this long to clear out devices after what is booked next on them has begun; it
- * needs 100 s when a pod ignores SIGTERM. */
+/* A node is given this long to clear out devices after what is booked next on them has begun, or half
+ * the time of that, if it is shorter: it would never get them. It needs 100 s when a pod ignores SIGTERM. */
 #define STUCK_HANDOVER_MS STUCK_STEP_MS
 
 /* Why a release ended though its node, which isn't lost, never said that no pod holds a device. */
@@ -30,7 +30,7 @@ struct stuck_view {
 	int64_t booked_to_ms; /* the bookings', carries included */
 	bool held;            /* the bookings keep everybody else out whatever their end */
 	bool booked_next;     /* somebody else has a later booking of one of the devices */
-	int64_t next_ms;      /* then: when the first of those begins */
+	int64_t handover_ms;  /* then: when it has waited for long enough */
 	bool node_lost;
 	bool reachable; /* heard of lately */
 	bool was_bound; /* the node said so once */

@@ -190,6 +190,45 @@ static void test_gap_before_the_next_booking_is_given_to_the_node(void **state)
 	check_given_up(world, &node, id, "BookedNext");
 }
 
+/* What is booked next for less than ten minutes gets its devices in the middle of its time, not never.
+ * proves: RES-19 RES-29 */
+static void test_a_short_booking_gets_its_devices_in_time(void **state)
+{
+	struct world *world = *state;
+	struct world_node node;
+	json_t *first, *second;
+	struct control_spec spec;
+
+	world_ready(world, &node, 2);
+	first = world_reserve(world, 2);
+	world_bind(world, &node, world_text(first, "allocations.0.id"));
+	second =
+		world_call(world, control_reservation_create, NULL,
+			   "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":\"gpu\","
+			   "\"count\":2}],\"duration\":\"4m\",\"binding\":\"kubernetes\","
+			   "\"startAt\":\"2027-01-15T12:00:00Z\"}",
+			   world->tenant, world->pool);
+	world_call(world, control_reservation_release, world_text(first, "id"), NULL);
+	world_store_spec(world, &node);
+	assert_non_null(strstr(world_text(world_reservation(world, world_text(first, "id")),
+					  "conditions.0.message"),
+			       "handed on at 2027-01-15 12:02 UTC whatever"));
+	database_advance(4 * HOUR_MS + 119000);
+	world_heartbeat(world, &node);
+	world_tick(world);
+	assert_string_equal(
+		world_text(world_reservation(world, world_text(first, "id")), "conditions.0.type"),
+		"DevicesHeld");
+	database_advance(1000);
+	world_heartbeat(world, &node);
+	world_tick(world);
+	check_given_up(world, &node, world_text(first, "id"), "BookedNext");
+	world_tick(world);
+	world_take_spec(world, &node, &spec);
+	assert_true(world_spec_has(&spec, world_text(second, "allocations.0.id")));
+	control_spec_deinit(&spec);
+}
+
 static void test_handover_is_at_once_when_the_node_says_so(void **state)
 {
 	struct world *world = *state;
@@ -471,6 +510,7 @@ int main(int argc, char **argv)
 		WORLD_TEST(test_devices_are_not_given_out_between_the_end_and_the_pass),
 		WORLD_TEST(test_pending_whose_time_passes_expires),
 		WORLD_TEST(test_gap_before_the_next_booking_is_given_to_the_node),
+		WORLD_TEST(test_a_short_booking_gets_its_devices_in_time),
 		WORLD_TEST(test_stuck_release_is_carried_for_a_day_and_ends),
 		WORLD_TEST(test_unreachable_node_keeps_its_devices_until_it_is_lost),
 		WORLD_TEST(test_lost_node_fails_what_was_bound_and_places_the_rest_again),

@@ -147,7 +147,7 @@ static void test_who_cannot_be_recorded_is_given_nothing(void **state)
 	assert_null(
 		strstr(condition(world, CONDITION_RECORDS_UNWRITABLE)->message, "given to a pod"));
 	assert_int_equal(allocate(world, id, names, message), RPC_OK);
-	world->node->blind = true;
+	kubelet_until(world->loop, is_withheld, world, 500, "it is withheld again");
 	limit_files(RLIM_INFINITY);
 	kubelet_until(world->loop, is_given, world, 4000, "it is written");
 	assert_int_equal(allocate(world, id, names, message), RPC_OK);

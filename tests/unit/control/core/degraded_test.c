@@ -78,6 +78,11 @@ static void test_held_devices_say_what_happens_next(void **state)
 		 "them: they are free once it has heard of the end, at the earliest at "
 		 "1970-01-01 00:11 UTC.",
 		 NULL},
+		/* somebody has them next, but later than that */
+		{"node_1 has yet to say that no pod holds a device. It never said that it bound "
+		 "them: they are free once it has heard of the end, at the earliest at "
+		 "1970-01-01 00:11 UTC.",
+		 NULL},
 	};
 	struct degraded_allocation one = {.id = "alc_1",
 					  .node = "node_1",
@@ -93,9 +98,9 @@ static void test_held_devices_say_what_happens_next(void **state)
 		json_t *conditions;
 
 		told.stuck = i == 1 || i == 2 ? "pod a/b holds it" : NULL;
-		told.next_ms = i == 2 ? 660000 : 0;
+		told.handover_ms = i == 2 || i == 5 ? 960000 : 0;
 		told.unreachable = i == 3;
-		told.was_bound = i != 4;
+		told.was_bound = i < 4;
 		conditions = degraded_conditions(&told, 1, NOW);
 		assert_string_equal(text_at(conditions, 0, "message"), expected[i].message);
 		if (expected[i].next)

@@ -55,7 +55,7 @@ static void test_what_is_booked_next_is_not_pushed_away(void **state)
 
 	(void)state;
 	view.booked_next = true;
-	view.next_ms = next_ms;
+	view.handover_ms = next_ms + STUCK_HANDOVER_MS;
 	view.held = false;
 	assert_int_equal(at(&view, END).step, STUCK_WAIT);
 	/* Its own end ends nothing: until then nobody needs the devices. */
@@ -64,7 +64,7 @@ static void test_what_is_booked_next_is_not_pushed_away(void **state)
 	assert_int_equal(at(&view, next_ms + STUCK_HANDOVER_MS).step, STUCK_FINISH);
 	assert_string_equal(at(&view, next_ms + STUCK_HANDOVER_MS).why, "BookedNext");
 	/* What is booked for days later puts nothing off. */
-	view.next_ms = END + 2 * STUCK_MAX_CARRY_MS;
+	view.handover_ms = END + 2 * STUCK_MAX_CARRY_MS;
 	assert_int_equal(at(&view, END + STUCK_MAX_CARRY_MS - 1).step, STUCK_WAIT);
 	assert_string_equal(at(&view, END + STUCK_MAX_CARRY_MS).why, "CarriedTooLong");
 	/* When it goes away, nobody else gets in between. */
@@ -108,9 +108,8 @@ static void test_nothing_else_ends_a_release(void **state)
 		view.reachable = enumerate_pick(&all, 2);
 		view.was_bound = enumerate_pick(&all, 2);
 		view.unknown_to_node = enumerate_pick(&all, 2);
-		view.next_ms = END + 60000;
-		may = view.node_lost ||
-		      (view.booked_next && now >= view.next_ms + STUCK_HANDOVER_MS) ||
+		view.handover_ms = END + 60000 + STUCK_HANDOVER_MS;
+		may = view.node_lost || (view.booked_next && now >= view.handover_ms) ||
 		      (!view.was_bound && view.unknown_to_node &&
 		       now >= view.asked_ms + STUCK_DEFERRED_MS) ||
 		      (view.reachable && view.held && now >= END + STUCK_MAX_CARRY_MS);
