@@ -9,7 +9,7 @@ static void say_next(struct cli *cli)
 {
 	const char *file = options_text(cli->options, "out");
 
-	if (cli_is_dry(cli) || (cli->output != CLI_TABLE && cli->output != CLI_WIDE))
+	if (cli->output != CLI_TABLE && cli->output != CLI_WIDE)
 		return;
 	if (options_given(cli->options, "hosted"))
 		output_note(
@@ -24,9 +24,19 @@ static void say_next(struct cli *cli)
 
 static bool create(struct cli *cli, struct error *error)
 {
-	if (!secret_create(cli, "token", error))
+	CLEANUP(tree) json_t *body = json_object(), *answer = NULL;
+	bool made;
+
+	if (!verb_body(cli, body, error) ||
+	    !cli_change(cli, "POST", noun_get(NOUN_JOIN_TOKEN)->path, body, &answer, error))
 		return false;
-	say_next(cli);
+	if (!answer)
+		return true;
+	made = json_object_get(answer, "token") != NULL; /* a repeated create gives none */
+	if (!secret_hand_over(cli, answer, "token", error))
+		return false;
+	if (made)
+		say_next(cli);
 	return true;
 }
 
