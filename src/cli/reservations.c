@@ -415,7 +415,7 @@ static const struct verb_field LIST_FIELDS[] = {
 		"by force a minute later; elsewhere, as under a plain up, a person "               \
 		"has to. Without the node's word a release ends when the node is "                 \
 		"declared lost or retired; after ten minutes, where the node never "               \
-		"bound the booking; five minutes into somebody else's booking of "                 \
+		"bound the booking; five minutes, or half way, into somebody else's booking of "   \
 		"the same devices; and, where the node is heard of, a day after the "              \
 		"booking's own end. The last two are told as unconfirmed, and "                    \
 		"--wait ends with 1. Of several reservations each is tried, "                      \
