@@ -2,57 +2,105 @@
  * secret: values that must not be seen: read from a file or stdin, handed over into a file.
  */
 #include "cli/secret.h"
+#include "cli/guard.h"
 #include "cli/noun.h"
 #include "cli/output.h"
 #include "cli/verb.h"
 #include "cli/view.h"
+#include "sys/durable.h"
 
-static bool write_secret(struct cli *cli, const char *secret, struct error *error)
+/* Where to is known, and that it can go there, before it is asked for: after that it is nowhere else. */
+struct handing {
+	struct cli *cli;
+	const char *field;
+	struct durable_place place; /* none: stdout */
+	bool repeated;              /* a create that was done before tells the record alone */
+};
+
+static void handing_cleanup(struct handing *handing)
 {
-	CLEANUP(buf) struct buf line = {0};
+	durable_place_give_up(&handing->place);
+}
 
+/* Into its file, and out of the answer. */
+static bool keep(struct handing *handing, json_t *answer, struct error *error)
+{
+	const char *secret = view_text(answer, handing->field), *id = view_text(answer, "id");
+	CLEANUP(buf) struct buf line = {0};
+	bool ok;
+
+	if (!handing->place.path || !secret)
+		return true;
 	buf_printf(&line, "%s\n", secret);
-	bool ok = cli_write_secret(cli, &line, error);
+	ok = durable_place_fill(&handing->place, line.data, line.length, error);
 	buf_wipe(&line);
+	if (!ok)
+		return error_hint(error, "The %s is lost. Revoke it: better-compute %s revoke %s",
+				  handing->field, handing->cli->command->noun, id ? id : "ID");
+	json_object_del(answer, handing->field);
+	return true;
+}
+
+/* With a file a signal waits for the answer: it may hold the secret. */
+static bool obtain(struct handing *handing, const char *path, json_t *body, json_t **ret_answer,
+		   struct error *error)
+{
+	bool guarded = handing->place.path != NULL, ok;
+
+	if (guarded)
+		guard_begin("note: the answer, which may hold the secret, is waited for\n");
+	ok = (!guarded || guard_check(error)) &&
+	     cli_change(handing->cli, "POST", path, body, ret_answer, error);
+	if (ok) {
+		handing->repeated =
+			json_is_object(*ret_answer) && !view_text(*ret_answer, handing->field);
+		ok = keep(handing, *ret_answer, error);
+	}
+	durable_place_give_up(&handing->place);
+	if (guarded)
+		guard_end();
 	return ok;
+}
+
+static void tell(const struct handing *handing, const json_t *answer)
+{
+	struct cli *cli = handing->cli;
+
+	noun_print(cli, answer);
+	if (handing->repeated)
+		output_note("made before, with the same --idempotency-key; its %s was shown then",
+			    handing->field);
+	else if (cli->output != CLI_TABLE && cli->output != CLI_WIDE)
+		return;
+	else if (options_given(cli->options, "out"))
+		output_note("the %s is in '%s', and nowhere else", handing->field,
+			    options_text(cli->options, "out"));
+	else
+		output_note("the %s is shown this once; --out FILE keeps it off the terminal",
+			    handing->field);
+}
+
+bool secret_ask(struct cli *cli, const char *path, json_t *body, const char *field,
+		struct error *error)
+{
+	CLEANUP(tree) json_t *answer = NULL;
+	CLEANUP(handing) struct handing handing = {.cli = cli, .field = field};
+
+	if (!cli_place_secret(cli, &handing.place, error) ||
+	    !obtain(&handing, path, body, &answer, error))
+		return false;
+	if (answer)
+		tell(&handing, answer);
+	return true;
 }
 
 bool secret_create(struct cli *cli, const char *field, struct error *error)
 {
-	CLEANUP(tree) json_t *body = json_object(), *answer = NULL;
+	CLEANUP(tree) json_t *body = json_object();
 
 	return verb_body(cli, body, error) &&
-	       cli_change(cli, "POST", noun_get(cli->command->names)->path, body, &answer, error) &&
-	       (!answer || secret_hand_over(cli, answer, field, error));
-}
-
-bool secret_hand_over(struct cli *cli, json_t *answer, const char *field, struct error *error)
-{
-	const char *secret = view_text(answer, field), *id = view_text(answer, "id");
-
-	if (!secret && json_is_object(answer)) { /* a repeated create tells the record alone */
-		noun_print(cli, answer);
-		output_note("made before, with the same --idempotency-key; its %s was shown then",
-			    field);
-		return true;
-	}
-	if (!options_given(cli->options, "out")) {
-		noun_print(cli, answer);
-		if (cli->output == CLI_TABLE || cli->output == CLI_WIDE)
-			output_note("the %s is shown this once; --out FILE keeps it off the "
-				    "terminal",
-				    field);
-		return true;
-	}
-	if (!write_secret(cli, secret, error))
-		return error_hint(error, "The %s is lost. Revoke it: better-compute %s revoke %s",
-				  field, cli->command->noun, id ? id : "ID");
-	json_object_del(answer, field);
-	noun_print(cli, answer);
-	if (cli->output == CLI_TABLE || cli->output == CLI_WIDE)
-		output_note("the %s is in '%s', and nowhere else", field,
-			    options_text(cli->options, "out"));
-	return true;
+	       (secret_ask(cli, noun_get(cli->command->names)->path, body, field, error) ||
+		verb_taken(cli, body, error));
 }
 
 bool secret_read(const char *path, const char **ret_value, struct arena *arena, struct error *error)
