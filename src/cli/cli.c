@@ -154,8 +154,7 @@ bool cli_place_secret(struct cli *cli, struct durable_place *ret_place, struct e
 {
 	const char *path = options_text(cli->options, "out");
 
-	if (!path || cli_is_dry(cli) ||
-	    durable_place_make(path, options_given(cli->options, "force"), ret_place, error))
+	if (durable_place_make(path, options_given(cli->options, "force"), ret_place, error))
 		return true;
 	if (error->code == ERROR_CONFLICT)
 		return exists(path, error);

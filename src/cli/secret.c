@@ -17,11 +17,6 @@ struct handing {
 	bool repeated;              /* a create that was done before tells the record alone */
 };
 
-static void handing_cleanup(struct handing *handing)
-{
-	durable_place_give_up(&handing->place);
-}
-
 /* Into its file, and out of the answer. */
 static bool keep(struct handing *handing, json_t *answer, struct error *error)
 {
@@ -41,24 +36,26 @@ static bool keep(struct handing *handing, json_t *answer, struct error *error)
 	return true;
 }
 
-/* With a file a signal waits for the answer: it may hold the secret. */
 static bool obtain(struct handing *handing, const char *path, json_t *body, json_t **ret_answer,
 		   struct error *error)
 {
-	bool guarded = handing->place.path != NULL, ok;
+	if (!cli_change(handing->cli, "POST", path, body, ret_answer, error))
+		return false;
+	handing->repeated = json_is_object(*ret_answer) && !view_text(*ret_answer, handing->field);
+	return keep(handing, *ret_answer, error);
+}
 
-	if (guarded)
-		guard_begin("note: the answer, which may hold the secret, is waited for\n");
-	ok = (!guarded || guard_check(error)) &&
-	     cli_change(handing->cli, "POST", path, body, ret_answer, error);
-	if (ok) {
-		handing->repeated =
-			json_is_object(*ret_answer) && !view_text(*ret_answer, handing->field);
-		ok = keep(handing, *ret_answer, error);
-	}
+/* A signal doesn't leave an empty file, and waits for the answer: it may hold the secret. */
+static bool obtain_guarded(struct handing *handing, const char *path, json_t *body,
+			   json_t **ret_answer, struct error *error)
+{
+	bool ok;
+
+	guard_begin("note: the answer, which may hold the secret, is waited for\n");
+	ok = cli_place_secret(handing->cli, &handing->place, error) && guard_check(error) &&
+	     obtain(handing, path, body, ret_answer, error);
 	durable_place_give_up(&handing->place);
-	if (guarded)
-		guard_end();
+	guard_end();
 	return ok;
 }
 
@@ -84,10 +81,10 @@ bool secret_ask(struct cli *cli, const char *path, json_t *body, const char *fie
 		struct error *error)
 {
 	CLEANUP(tree) json_t *answer = NULL;
-	CLEANUP(handing) struct handing handing = {.cli = cli, .field = field};
+	struct handing handing = {.cli = cli, .field = field};
+	bool into_file = options_given(cli->options, "out") && !cli_is_dry(cli);
 
-	if (!cli_place_secret(cli, &handing.place, error) ||
-	    !obtain(&handing, path, body, &answer, error))
+	if (!(into_file ? obtain_guarded : obtain)(&handing, path, body, &answer, error))
 		return false;
 	if (answer)
 		tell(&handing, answer);
