@@ -167,15 +167,22 @@ static int run_without_verb(int argc, char **argv)
 	return options_given(&options, "help") ? EXIT_DONE : EXIT_USAGE;
 }
 
-/* `bcd help`, `bcd help status`: as --help says it. */
+/* `bcd help`, `bcd help status`: as --help says it, and with any option that every verb has. */
 static int run_help(int argc, char **argv)
 {
+	const struct option *tables[] = {VERB_COMMON_OPTIONS};
+	CLEANUP(options) struct options options = {0};
 	const struct verb *verb;
+	struct error error;
 
-	if (argc == 0)
+	if (!options_parse(tables, ARRAY_SIZE(tables), argc, argv, &options, &error)) {
+		error_hint(&error, "See bcd --help.");
+		return verb_fail(&error, EXIT_USAGE);
+	}
+	if (options.operand_count == 0 || str_equal(options.operands[0], "help"))
 		return print_help();
-	verb = verb_find(argv[0]);
-	return verb ? print_verb_help(verb) : unknown_verb(argv[0]);
+	verb = verb_find(options.operands[0]);
+	return verb ? print_verb_help(verb) : unknown_verb(options.operands[0]);
 }
 
 static int run(int argc, char **argv)
@@ -187,14 +194,13 @@ static int run(int argc, char **argv)
 		return run_without_verb(argc, argv);
 	if (at == 1 && str_equal(argv[at], NVML_VERB.name))
 		return run_verb(&NVML_VERB, argc - 2, argv + 2);
-	if (at == 1 && str_equal(argv[at], "help"))
-		return run_help(argc - 2, argv + 2);
-	verb = verb_find(argv[at]);
-	if (!verb)
-		return unknown_verb(argv[at]);
+	const char *word = argv[at];
+	verb = verb_find(word);
+	if (!verb && !str_equal(word, "help"))
+		return unknown_verb(word);
 	/* the verb's word goes, what stood before it stays an option */
 	memmove(&argv[1 + 1], &argv[1], (size_t)(at - 1) * sizeof *argv);
-	return run_verb(verb, argc - 2, argv + 2);
+	return verb ? run_verb(verb, argc - 2, argv + 2) : run_help(argc - 2, argv + 2);
 }
 
 int main(int argc, char **argv)

@@ -76,6 +76,7 @@ const char *booking_first_fit_of(struct cli *cli, const json_t *reservation);
 /* Asks the preview and prints its answer; exit status 3 when it doesn't fit now. */
 MUST_CHECK bool booking_preview(struct cli *cli, const json_t *body, struct error *error);
 
+struct wait_together;
 enum booking_goal {
 	BOOKING_ACTIVE,   /* active, or a state that never will be */
 	BOOKING_RELEASED, /* nothing of it is held any more */
@@ -83,9 +84,11 @@ enum booking_goal {
 
 /* Polls until the goal, a state that excludes it, --timeout, or Ctrl-C; prints each state as it
  * changes. *ret_reservation is its last state, a new reference; *ret_reached tells whether it got
- * there. Why not has been said then, and cli->exit_status is set. */
+ * there. Why not has been said then, and cli->exit_status is set. `together` (wait.h) is NULL for
+ * one alone. */
 MUST_CHECK bool booking_wait(struct cli *cli, const char *id, enum booking_goal goal,
-			     json_t **ret_reservation, bool *ret_reached, struct error *error);
+			     struct wait_together *together, json_t **ret_reservation,
+			     bool *ret_reached, struct error *error);
 
 /* Has it got there? Pure. */
 bool booking_reached(const json_t *reservation, enum booking_goal goal);

@@ -130,8 +130,9 @@ static const char *why_unconfirmed(struct arena *arena, const json_t *reservatio
 	return view_condition(arena, reservation, UNCONFIRMED);
 }
 
-bool booking_wait(struct cli *cli, const char *id, enum booking_goal goal, json_t **ret_reservation,
-		  bool *ret_reached, struct error *error)
+bool booking_wait(struct cli *cli, const char *id, enum booking_goal goal,
+		  struct wait_together *together, json_t **ret_reservation, bool *ret_reached,
+		  struct error *error)
 {
 	const struct wait_for wait = {
 		.path = arena_printf(&cli->arena, "/v1/reservations/%s", id),
@@ -145,6 +146,7 @@ bool booking_wait(struct cli *cli, const char *id, enum booking_goal goal, json_
 		.why_never = goal == BOOKING_RELEASED ? why_unconfirmed : why_never,
 		/* Nothing was refused: it didn't come. */
 		.never_status = goal == BOOKING_RELEASED ? 1 : 0,
+		.together = together,
 	};
 
 	return wait_run(cli, &wait, ret_reservation, ret_reached, error);

@@ -51,13 +51,12 @@ static bool show(struct cli *cli, struct error *error)
 	}
 	output_table(cli, &table);
 	if (context.config_ignored)
-		output_note("nothing of '%s' is used: %s names the control plane, and the file is "
-			    "about another one",
+		output_note("nothing of '%s' is used: %s names the control plane",
 			    context.config_ignored, named_by(&context));
-	if (context.variable_ignored)
-		output_note("%s, and the key and authority beside it, are not used: %s names "
-			    "another control plane",
-			    context.variable_ignored, named_by(&context));
+	if (context.variables_ignored)
+		output_note(
+			"%s: not used, since %s names a folder, which has its own address and key",
+			context.variables_ignored, named_by(&context));
 	return true;
 }
 

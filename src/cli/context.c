@@ -182,20 +182,25 @@ static bool check_named_once(const struct context *context, struct error *error)
 	return error_hint(error, "Unset one of them, or say --state DIR or --api URL.");
 }
 
-/* The key and the authority that stand with an address are that one's: a folder named by an option
- * gets neither. By themselves they are what whoever set them means, also with a folder. */
-static bool takes_key(struct context *context)
+/* A folder named by an option has its own: a key that was set for another control plane would go to whatever address
+ * stands there. */
+static void note_ignored(struct arena *arena, struct context *context)
 {
-	const char *api = getenv(FIELDS[CONTEXT_API].variable);
+	CLEANUP(buf) struct buf names = {0};
 
-	if (!is_set(context, CONTEXT_STATE) || !(api && api[0]))
-		return true;
-	context->variable_ignored = FIELDS[CONTEXT_API].variable;
-	return false;
+	for (int i = CONTEXT_API; i <= CONTEXT_CA_FILE; i++) {
+		const char *value = getenv(FIELDS[i].variable);
+		if (value && value[0])
+			buf_printf(&names, "%s%s", names.length ? ", " : "", FIELDS[i].variable);
+	}
+	if (names.length)
+		context->variables_ignored = arena_strdup(arena, buf_text(&names));
 }
 
-static bool take_environment(struct context *context, struct error *error)
+static bool take_environment(struct arena *arena, struct context *context, struct error *error)
 {
+	bool folder_by_option = is_set(context, CONTEXT_STATE);
+
 	if (!check_named_once(context, error))
 		return false;
 	/* A state folder gives address and key together: never the key of one to the other. */
@@ -203,7 +208,9 @@ static bool take_environment(struct context *context, struct error *error)
 		take_variable(context, CONTEXT_STATE);
 	if (!is_set(context, CONTEXT_STATE))
 		take_variable(context, CONTEXT_API);
-	if (takes_key(context)) {
+	if (folder_by_option) {
+		note_ignored(arena, context);
+	} else {
 		take_variable(context, CONTEXT_KEY_FILE);
 		take_variable(context, CONTEXT_CA_FILE);
 	}
@@ -240,7 +247,7 @@ bool context_inspect(const struct options *options, struct arena *arena,
 	if (!options_exclude(options, "state", "api", error))
 		return false;
 	take_flags(options, &context);
-	if (!take_environment(&context, error))
+	if (!take_environment(arena, &context, error))
 		return false;
 	if (!is_set(&context, CONTEXT_STATE) && !is_set(&context, CONTEXT_API) && own_state_here())
 		set(&context, CONTEXT_STATE, CONTEXT_STATE_DEFAULT, "this folder");

@@ -5,7 +5,8 @@
  *           (BETTER_COMPUTE_STATE or BETTER_COMPUTE_API, never both, with _KEY_FILE, _CA_FILE,
  * _TENANT, _POOL), then ./.better-compute when the caller owns it, then
  * ~/.config/better-compute/config.toml. A state folder gives address, key, tenant and pool
- * together, where nothing before it says another. Secrets   the key comes from a file that only its owner can read, never from argv or
+ * together, where nothing before it says another; one that an option names is never used with the
+ * key or the authority of a variable. Secrets   the key comes from a file that only its owner can read, never from argv or
  * environment. Format    DIR/context.json, see docs/internals/layout.md.
  */
 #pragma once
@@ -37,9 +38,9 @@ struct context_value {
 
 struct context {
 	struct context_value values[CONTEXT_FIELD_COUNT];
-	const char *key;              /* secret; NULL when there is none */
-	const char *config_ignored;   /* config.toml, where another place names the control plane */
-	const char *variable_ignored; /* an address's, with its key, where --state names a folder */
+	const char *key;            /* secret; NULL when there is none */
+	const char *config_ignored; /* config.toml, where another place names the control plane */
+	const char *variables_ignored; /* those that are set, where --state names a folder */
 };
 
 /* Did the environment say it, not a file? */

@@ -9,7 +9,7 @@ static void say_next(struct cli *cli)
 {
 	const char *file = options_text(cli->options, "out");
 
-	if (cli_is_dry(cli) || (cli->output != CLI_TABLE && cli->output != CLI_WIDE))
+	if (cli->output != CLI_TABLE && cli->output != CLI_WIDE)
 		return;
 	if (options_given(cli->options, "hosted"))
 		output_note(
@@ -24,9 +24,12 @@ static void say_next(struct cli *cli)
 
 static bool create(struct cli *cli, struct error *error)
 {
-	if (!secret_create(cli, "token", error))
+	bool made;
+
+	if (!secret_create(cli, "token", &made, error))
 		return false;
-	say_next(cli);
+	if (made)
+		say_next(cli);
 	return true;
 }
 

@@ -18,13 +18,16 @@ static bool check_create(struct cli *cli, struct error *error)
 
 static bool create(struct cli *cli, struct error *error)
 {
-	return secret_create(cli, "key", error);
+	bool made; /* a key's create is never repeated */
+
+	return secret_create(cli, "key", &made, error);
 }
 
 static bool rotate(struct cli *cli, struct error *error)
 {
 	CLEANUP(tree) json_t *body = json_object();
 	const char *id, *overlap = options_text(cli->options, "overlap");
+	bool made;
 
 	if (!verb_id(cli, &id, error))
 		return false;
@@ -43,7 +46,7 @@ static bool rotate(struct cli *cli, struct error *error)
 		       error) &&
 	       (secret_ask(cli,
 			   arena_printf(&cli->arena, "%s/%s/rotate", noun_get(NOUN_KEY)->path, id),
-			   body, "key", error) ||
+			   body, "key", &made, error) ||
 		noun_missing(NOUN_KEY, error));
 }
 

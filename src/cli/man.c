@@ -138,7 +138,8 @@ static void man_files(struct buf *out)
 		 "with "
 		 "the API key, and the authority that signed its certificate. The two files win "
 		 "over "
-		 "what a state folder says.");
+		 "what the folder of BETTER_COMPUTE_STATE or ./.better-compute says; --state uses "
+		 "none of the three.");
 	man_item(out, "BETTER_COMPUTE_TENANT, BETTER_COMPUTE_POOL",
 		 "What commands book for, and where, when no option says it.");
 	man_item(out, "NO_COLOR", "Any text in it: no colours.");

@@ -39,44 +39,19 @@ static bool list(struct cli *cli, struct error *error)
 			 releasing ? is_releasing : NULL, error);
 }
 
-static bool cancel_one(struct cli *cli, const char *id, struct error *error)
+/* What one command does to several, in their order. */
+struct batch {
+	const char **ids; /* each once */
+	json_t **answers; /* of those that are to be waited for; else NULL */
+	size_t count;
+	int refused; /* the exit status of the first refusal; 0: none yet */
+	bool ended;  /* the next one would be told the same */
+};
+
+static void batch_cleanup(struct batch *batch)
 {
-	CLEANUP(tree) json_t *answer = NULL;
-
-	if (!verb_send(cli, id, "cancel", NULL, &answer, error))
-		return error_wrap(error, "cancel %s", id);
-	if (answer && !output_raw(cli, answer))
-		output_line("%s  %s", id, view_text(answer, "state"));
-	return true;
-}
-
-static void print_released(struct cli *cli, const json_t *reservation)
-{
-	const char *note = view_conditions(&cli->arena, json_object_get(reservation, "conditions"));
-
-	output_line("%s  %s%s%s", view_text(reservation, "id"), view_state(reservation),
-		    note ? "  " : "", note ? note : "");
-}
-
-static bool release_one(struct cli *cli, const char *id, struct error *error)
-{
-	CLEANUP(tree) json_t *answer = NULL, *last = NULL;
-	bool reached;
-
-	if (!verb_send(cli, id, "release", NULL, &answer, error))
-		return error_wrap(error, "release %s", id);
-	if (!answer)
-		return true;
-	if (!options_given(cli->options, "wait")) {
-		if (!output_raw(cli, answer))
-			print_released(cli, answer);
-		return true;
-	}
-	if (!booking_wait(cli, id, BOOKING_RELEASED, &last, &reached, error))
-		return false;
-	if (last)
-		(void)output_raw(cli, last);
-	return true;
+	for (size_t i = 0; i < batch->count; i++)
+		json_decref(batch->answers[i]);
 }
 
 static bool is_among(const char *const *ids, size_t count, const char *id)
@@ -87,61 +62,161 @@ static bool is_among(const char *const *ids, size_t count, const char *id)
 	return false;
 }
 
+/* All names are looked up before anything is done: a slip in one does nothing to the others. One that is named twice,
+ * as by two of its allocations, is one. */
+static bool batch_init(struct batch *batch, struct cli *cli, struct error *error)
+{
+	size_t count = cli->options->operand_count;
+	const char *id;
+
+	*batch = (struct batch){
+		.ids = arena_alloc(&cli->arena, count * sizeof *batch->ids),
+		.answers = arena_alloc(&cli->arena, count * sizeof *batch->answers),
+	};
+	for (size_t i = 0; i < count; i++) {
+		if (!noun_resolve(cli, NOUN_RESERVATION, cli->options->operands[i], &id, error))
+			return count == 1 ? false : error_wrap(error, "nothing was done");
+		if (is_among(batch->ids, batch->count, id))
+			continue;
+		batch->ids[batch->count] = id;
+		batch->answers[batch->count++] = NULL;
+	}
+	return true;
+}
+
 /* Whoever isn't reached, or lets nobody in, says the same of the next one. */
 static bool ends_all(const struct error *error)
 {
 	return error->code == ERROR_UNAVAILABLE || error->code == ERROR_UNAUTHENTICATED;
 }
 
-static void say_not_tried(const char *const *ids, size_t from, size_t count)
+static void tell(struct cli *cli, struct batch *batch, const struct error *error)
+{
+	output_error(cli, error, api_request_id(cli->api));
+	if (batch->refused == 0)
+		batch->refused = error_exit_status(error->code);
+	batch->ended = ends_all(error);
+}
+
+static void add_id(struct buf *ids, const char *id)
+{
+	buf_printf(ids, "%s%s", ids->length ? ", " : "", id);
+}
+
+/* What is refused of one keeps nothing from the others: each is told. */
+static void each(struct cli *cli, struct batch *batch,
+		 bool (*one)(struct cli *, struct batch *, size_t, struct error *))
 {
 	CLEANUP(buf) struct buf left = {0};
+	struct error error;
 
-	for (size_t i = from; i < count; i++) {
-		if (!is_among(ids, i, ids[i]))
-			buf_printf(&left, "%s%s", left.length ? ", " : "", ids[i]);
+	for (size_t i = 0; i < batch->count; i++) {
+		if (batch->ended)
+			add_id(&left, batch->ids[i]);
+		else if (!one(cli, batch, i, &error))
+			tell(cli, batch, &error);
 	}
 	if (left.length)
 		output_note("not tried: %s", buf_text(&left));
 }
 
-/* All names are looked up before anything is done: a slip in one does nothing to the others. One that is named twice,
- * as by two of its allocations, is one. What is refused of one keeps nothing from the others: each is told, and the
- * first refusal is how it ends. */
-static bool each(struct cli *cli, bool (*one)(struct cli *, const char *, struct error *),
-		 struct error *error)
+/* A refusal says more than what was waited for in vain, or would change. */
+static bool batch_end(struct cli *cli, const struct batch *batch)
 {
-	size_t count = cli->options->operand_count;
-	const char **ids = arena_alloc(&cli->arena, count * sizeof *ids);
-
-	for (size_t i = 0; i < count; i++) {
-		if (!noun_resolve(cli, NOUN_RESERVATION, cli->options->operands[i], &ids[i], error))
-			return count == 1 ? false : error_wrap(error, "nothing was done");
-	}
-	if (count == 1)
-		return one(cli, ids[0], error);
-	for (size_t i = 0; i < count; i++) {
-		if (is_among(ids, i, ids[i]) || one(cli, ids[i], error))
-			continue;
-		output_error(cli, error, api_request_id(cli->api));
-		if (cli->exit_status == 0)
-			cli->exit_status = error_exit_status(error->code);
-		if (ends_all(error)) {
-			say_not_tried(ids, i + 1, count);
-			break;
-		}
-	}
+	if (batch->refused)
+		cli->exit_status = batch->refused;
 	return true;
 }
 
-static bool release(struct cli *cli, struct error *error)
+static bool cancel_one(struct cli *cli, struct batch *batch, size_t index, struct error *error)
 {
-	return each(cli, release_one, error);
+	const char *id = batch->ids[index];
+	CLEANUP(tree) json_t *answer = NULL;
+
+	if (!verb_send(cli, id, "cancel", NULL, &answer, error))
+		return error_wrap(error, "cancel %s", id);
+	if (answer && !output_raw(cli, answer))
+		output_line("%s  %s", id, view_text(answer, "state"));
+	return true;
 }
 
 static bool cancel(struct cli *cli, struct error *error)
 {
-	return each(cli, cancel_one, error);
+	CLEANUP(batch) struct batch batch = {0};
+
+	if (!batch_init(&batch, cli, error))
+		return false;
+	each(cli, &batch, cancel_one);
+	return batch_end(cli, &batch);
+}
+
+static void print_released(struct cli *cli, const json_t *reservation)
+{
+	const char *note = view_conditions(&cli->arena, json_object_get(reservation, "conditions"));
+
+	if (!output_raw(cli, reservation))
+		output_line("%s  %s%s%s", view_text(reservation, "id"), view_state(reservation),
+			    note ? "  " : "", note ? note : "");
+}
+
+static bool release_one(struct cli *cli, struct batch *batch, size_t index, struct error *error)
+{
+	const char *id = batch->ids[index];
+	CLEANUP(tree) json_t *answer = NULL;
+
+	if (!verb_send(cli, id, "release", NULL, &answer, error))
+		return error_wrap(error, "release %s", id);
+	if (answer && options_given(cli->options, "wait"))
+		batch->answers[index] = TAKE(answer);
+	else if (answer)
+		print_released(cli, answer);
+	return true;
+}
+
+static bool wait_for_one(struct cli *cli, const char *id, struct wait_together *together,
+			 struct error *error)
+{
+	CLEANUP(tree) json_t *last = NULL;
+	bool reached;
+
+	if (!booking_wait(cli, id, BOOKING_RELEASED, together, &last, &reached, error))
+		return error_wrap(error, "wait for %s", id);
+	if (last)
+		(void)output_raw(cli, last);
+	return true;
+}
+
+/* Once all have been released: who waits for one keeps no other booked meanwhile. After Ctrl-C, or where nobody
+ * answers, the rest is told as without --wait. */
+static void wait_for_each(struct cli *cli, struct batch *batch, struct wait_together *together)
+{
+	CLEANUP(buf) struct buf left = {0};
+	struct error error;
+
+	for (size_t i = 0; i < batch->count; i++) {
+		if (!batch->answers[i])
+			continue;
+		if (batch->ended || together->interrupted) {
+			print_released(cli, batch->answers[i]);
+			add_id(&left, batch->ids[i]);
+		} else if (!wait_for_one(cli, batch->ids[i], together, &error)) {
+			tell(cli, batch, &error);
+		}
+	}
+	if (left.length)
+		output_note("not waited for, the release goes on: %s", buf_text(&left));
+}
+
+static bool release(struct cli *cli, struct error *error)
+{
+	struct wait_together together = {.start = clock_mono()};
+	CLEANUP(batch) struct batch batch = {0};
+
+	if (!batch_init(&batch, cli, error))
+		return false;
+	each(cli, &batch, release_one);
+	wait_for_each(cli, &batch, &together);
+	return batch_end(cli, &batch);
 }
 
 /* --- extend, shorten, move --- */
@@ -334,15 +409,19 @@ static const struct verb_field LIST_FIELDS[] = {
 #define RELEASE_ROW                                                                                \
 	.summary = "give booked GPUs back", .operands = "ID...", .min_operands = 1,                \
 	.max_operands = COMMAND_MANY, .names = NOUN_RESERVATION, .options = RELEASE_OPTIONS,       \
-	.more = "The node withdraws the devices at once. They are free for others when no "        \
-		"pod holds them any more: --wait waits for that. A pod that keeps one is "         \
-		"deleted by bcd after 30 seconds, by force a minute later. Without the node's "    \
-		"word a release ends when the node is declared lost; five minutes into somebody "  \
-		"else's booking of the same devices; and, where the node is heard of, a day "      \
-		"after "                                                                           \
-		"the booking's own end. The last two are told as unconfirmed, and --wait ends "    \
-		"with 1. Of several reservations each is tried, whatever is "                      \
-		"refused of another; the exit status is that of the first refusal.",               \
+	.more = "The node withdraws the devices at once. They are free for others "                \
+		"when no pod holds them any more: --wait waits for that. Where bcd "               \
+		"has a kubeconfig it deletes a pod that keeps one after 30 seconds, "              \
+		"by force a minute later; elsewhere, as under a plain up, a person "               \
+		"has to. Without the node's word a release ends when the node is "                 \
+		"declared lost or retired; after ten minutes, where the node never "               \
+		"bound the booking; five minutes into somebody else's booking of "                 \
+		"the same devices; and, where the node is heard of, a day after the "              \
+		"booking's own end. The last two are told as unconfirmed, and "                    \
+		"--wait ends with 1. Of several reservations each is tried, "                      \
+		"whatever is refused of another, and then waited for: --timeout is "               \
+		"for all together, and Ctrl-C ends all waiting. The exit status is "               \
+		"that of the first refusal.",                                                      \
 	.check = wait_check, .run = release
 
 #define RESERVATIONS .noun = "reservations", .names = NOUN_RESERVATION

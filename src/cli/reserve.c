@@ -133,7 +133,7 @@ static bool reserve(struct cli *cli, struct error *error)
 	}
 	if (first_fit)
 		output_note("it would first fit %s", first_fit);
-	if (!booking_wait(cli, id, BOOKING_ACTIVE, &last, &reached, error))
+	if (!booking_wait(cli, id, BOOKING_ACTIVE, NULL, &last, &reached, error))
 		return false;
 	if (last && !output_raw(cli, last) && reached)
 		print_booked(cli, last);

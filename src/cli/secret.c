@@ -77,7 +77,7 @@ static void tell(const struct handing *handing, const json_t *answer)
 			    handing->field);
 }
 
-bool secret_ask(struct cli *cli, const char *path, json_t *body, const char *field,
+bool secret_ask(struct cli *cli, const char *path, json_t *body, const char *field, bool *ret_made,
 		struct error *error)
 {
 	CLEANUP(tree) json_t *answer = NULL;
@@ -88,16 +88,17 @@ bool secret_ask(struct cli *cli, const char *path, json_t *body, const char *fie
 		return false;
 	if (answer)
 		tell(&handing, answer);
+	*ret_made = answer && !handing.repeated;
 	return true;
 }
 
-bool secret_create(struct cli *cli, const char *field, struct error *error)
+bool secret_create(struct cli *cli, const char *field, bool *ret_made, struct error *error)
 {
 	CLEANUP(tree) json_t *body = json_object();
 
-	return verb_body(cli, body, error) &&
-	       (secret_ask(cli, noun_get(cli->command->names)->path, body, field, error) ||
-		verb_taken(cli, body, error));
+	return verb_body(cli, body, error) && (secret_ask(cli, noun_get(cli->command->names)->path,
+							  body, field, ret_made, error) ||
+					       verb_taken(cli, body, error));
 }
 
 bool secret_read(const char *path, const char **ret_value, struct arena *arena, struct error *error)

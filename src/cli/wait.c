@@ -2,7 +2,6 @@
 #include "base/duration.h"
 #include "cli/api.h"
 #include "cli/output.h"
-#include "sys/clock.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -20,11 +19,11 @@ struct wait {
 	const struct wait_for *for_what;
 	FILE *out; /* where the states go: with the answer, but not into JSON */
 	struct buf shown, remark;
-	struct mono start, last_answer;
+	struct wait_together alone, *together;
+	struct mono last_answer;
 	int64_t pause_ms;
 	int signal_fd;
-	bool told;       /* that Ctrl-C ends the waiting alone */
-	bool fresh_line; /* since that was said */
+	bool fresh_line; /* since it was said how to stop */
 };
 
 static void wait_cleanup(struct wait *wait)
@@ -45,9 +44,9 @@ bool wait_check(struct cli *cli, struct error *error)
 
 static void say_how_to_stop(struct wait *wait)
 {
-	if (wait->told || mono_until(wait->start, clock_mono()) < TELL_MS)
+	if (wait->together->told || mono_until(wait->together->start, clock_mono()) < TELL_MS)
 		return;
-	wait->told = true;
+	wait->together->told = true;
 	if (wait->shown.length) {
 		fputc('\n', wait->out);
 		fflush(wait->out);
@@ -77,7 +76,7 @@ static void show_remark(struct wait *wait, struct arena *arena, const json_t *it
 {
 	const char *text = wait->for_what->remark(arena, item);
 
-	if (!text || mono_until(wait->start, clock_mono()) < TELL_MS ||
+	if (!text || mono_until(wait->together->start, clock_mono()) < TELL_MS ||
 	    str_equal(buf_text(&wait->remark), text))
 		return;
 	output_note("%s", text);
@@ -97,7 +96,7 @@ static void end_line(struct wait *wait, const char *remark)
 
 static void end_line_with_time(struct wait *wait)
 {
-	int64_t ms = mono_until(wait->start, clock_mono());
+	int64_t ms = mono_until(wait->together->start, clock_mono());
 	char text[DURATION_TEXT_SIZE];
 
 	if (ms < 10000)
@@ -191,7 +190,8 @@ static void wait_init(struct wait *wait, struct cli *cli, const struct wait_for 
 		.cli = cli,
 		.for_what = wait_for,
 		.out = table ? stdout : stderr,
-		.start = clock_mono(),
+		.alone = {.start = clock_mono()},
+		.together = wait_for->together ? wait_for->together : &wait->alone,
 		.last_answer = clock_mono(),
 		.pause_ms = FIRST_MS,
 		.signal_fd = signalfd(-1, &signals, SFD_CLOEXEC),
@@ -213,11 +213,12 @@ bool wait_run(struct cli *cli, const struct wait_for *wait_for, json_t **ret_ite
 		if (verdict != WAIT_ON)
 			break;
 		say_how_to_stop(&wait);
-		if (mono_until(wait.start, clock_mono()) >= timeout) {
+		if (mono_until(wait.together->start, clock_mono()) >= timeout) {
 			give_up(&wait, item, "timed out");
 			break;
 		}
 		if (!pause_a_little(&wait)) {
+			wait.together->interrupted = true;
 			give_up(&wait, item, "interrupted");
 			break;
 		}

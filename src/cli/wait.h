@@ -11,16 +11,25 @@
  * Ends      when `judge` says so, by --timeout, or by Ctrl-C: the work goes on then, and that is
  *           said. A control plane that restarts is waited for.
  * Output    the line goes to stdout, or to stderr where stdout is for JSON.
+ * Several   one after the other have one beginning, one --timeout and one Ctrl-C: wait_together.
  */
 #pragma once
 
 #include "base/arena.h"
 #include "cli/cli.h"
+#include "sys/clock.h"
 
 enum wait_verdict {
 	WAIT_ON,
 	WAIT_REACHED,
 	WAIT_NEVER, /* it will not get there any more */
+};
+
+/* What waits that follow each other have in common. The caller's, {.start = clock_mono()}. */
+struct wait_together {
+	struct mono start; /* --timeout and the times that are shown count from here */
+	bool told;         /* that Ctrl-C ends the waiting alone */
+	bool interrupted;  /* set by wait_run(): then there shall be no further wait */
 };
 
 struct wait_for {
@@ -36,7 +45,8 @@ struct wait_for {
 	enum wait_verdict (*judge)(const struct wait_for *wait, const json_t *item);
 	/* Why it never will; in the arena, NULL for nothing to say. */
 	const char *(*why_never)(struct arena *arena, const json_t *item);
-	int never_status; /* the exit status then; 0: as for what has no place */
+	int never_status;               /* the exit status then; 0: as for what has no place */
+	struct wait_together *together; /* NULL: it is the only one */
 };
 
 /* The flags of waiting; `goal` says until when. */

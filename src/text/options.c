@@ -96,20 +96,44 @@ static bool read_number(const struct option *option, const char *text, int64_t *
 	return true;
 }
 
+/* With the first unit that makes something of it that would be taken; false: none does. */
+static bool suggest_unit(const struct option *option, const char *text, const char *range,
+			 struct error *error)
+{
+	static const char *const UNITS[][2] = {
+		{"h", "hours"}, {"m", "minutes"}, {"d", "days"}, {"s", "seconds"}};
+	char with_unit[DURATION_TEXT_SIZE];
+	struct error ignored;
+	int64_t ms;
+
+	for (size_t i = 0; i < ARRAY_SIZE(UNITS); i++) {
+		snprintf(with_unit, sizeof with_unit, "%.*s%s", MAX_DIGITS, text, UNITS[i][0]);
+		if (duration_parse(with_unit, option->name, option->min, option->max, &ms,
+				   &ignored)) {
+			error_hint(error,
+				   "Add the unit: --%s %s for %s. Its units are d, h, m and s; it "
+				   "is from %s.",
+				   option->name, with_unit, UNITS[i][1], range);
+			return true;
+		}
+	}
+	return false;
+}
+
 /* "8" may mean seconds or days: the unit has to be said. */
 static bool unit_missing(const struct option *option, const char *text, struct error *error)
 {
 	size_t digits = strspn(text, "0123456789");
-	char low[DURATION_TEXT_SIZE], high[DURATION_TEXT_SIZE];
+	char low[DURATION_TEXT_SIZE], high[DURATION_TEXT_SIZE], range[2 * DURATION_TEXT_SIZE];
 
-	if (digits == 0 || text[digits] || digits > 18)
+	if (digits == 0 || text[digits] || digits > MAX_DIGITS)
 		return false;
 	duration_format(low, option->min);
 	duration_format(high, option->max);
-	return error_hint(error,
-			  "Add the unit: --%s %sh for hours; m is minutes, d days. It is from %s "
-			  "to %s.",
-			  option->name, text, low, high);
+	snprintf(range, sizeof range, "%s to %s", low, high);
+	if (!suggest_unit(option, text, range, error))
+		error_hint(error, "Add the unit: d, h, m or s. It is from %s.", range);
+	return false;
 }
 
 static bool check_choice(const struct option *option, const char *text, struct error *error)

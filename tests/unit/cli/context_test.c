@@ -163,14 +163,15 @@ static void test_order(void **state)
 	/* The key that is named with an address is no other's. */
 	expect_ok(LOAD(*state, &context, &error, "--state", ".better-compute", NULL), &error);
 	assert_string_equal(context.key, "bck_state");
-	assert_string_equal(context.variable_ignored, "BETTER_COMPUTE_API");
+	assert_string_equal(context.variables_ignored,
+			    "BETTER_COMPUTE_API, BETTER_COMPUTE_KEY_FILE");
 
 	unsetenv("BETTER_COMPUTE_API");
 	unsetenv("BETTER_COMPUTE_KEY_FILE");
 	expect_ok(LOAD(*state, &context, &error, NULL), &error);
 	assert_string_equal(context.values[CONTEXT_API].text, "http://127.0.0.1:2");
 	assert_string_equal(context.key, "bck_other");
-	assert_null(context.variable_ignored);
+	assert_null(context.variables_ignored);
 
 	/* An address by flag never gets the key of another place but the one named with it. */
 	expect_ok(LOAD(*state, &context, &error, "--api", "http://127.0.0.1:4", NULL), &error);
@@ -188,9 +189,11 @@ static void expect_variables_win(const struct context *context)
 	assert_string_equal(context->values[CONTEXT_KEY_FILE].origin, "BETTER_COMPUTE_KEY_FILE");
 	assert_string_equal(context->values[CONTEXT_CA_FILE].text, "ca.pem");
 	assert_null(context->values[CONTEXT_TENANT].text);
+	assert_null(context->variables_ignored);
 }
 
-/* However the folder is found, a variable that is set is what is meant. */
+/* A variable that is set is what is meant, unless an option says another: whatever that folder's address is, it gets no
+ * key of another place. */
 static void test_variables_beside_a_folder(void **state)
 {
 	struct context context;
@@ -202,11 +205,22 @@ static void test_variables_beside_a_folder(void **state)
 	setenv("BETTER_COMPUTE_CA_FILE", "ca.pem", 1);
 	expect_ok(LOAD(*state, &context, &error, NULL), &error);
 	expect_variables_win(&context);
-	expect_ok(LOAD(*state, &context, &error, "--state", ".better-compute", NULL), &error);
-	expect_variables_win(&context);
 	setenv("BETTER_COMPUTE_STATE", ".better-compute", 1);
 	expect_ok(LOAD(*state, &context, &error, NULL), &error);
 	expect_variables_win(&context);
+	expect_ok(LOAD(*state, &context, &error, "--state", ".better-compute", NULL), &error);
+	assert_string_equal(context.key, "bck_state");
+	assert_string_equal(context.values[CONTEXT_KEY_FILE].origin,
+			    ".better-compute/context.json");
+	assert_null(context.values[CONTEXT_CA_FILE].text);
+	assert_string_equal(context.values[CONTEXT_TENANT].text, "ten_1");
+	assert_string_equal(context.variables_ignored,
+			    "BETTER_COMPUTE_KEY_FILE, BETTER_COMPUTE_CA_FILE");
+	expect_ok(LOAD(*state, &context, &error, "--state", ".better-compute", "--key-file", "key",
+		       NULL),
+		  &error);
+	assert_string_equal(context.key, "bck_file");
+	assert_null(context.values[CONTEXT_CA_FILE].text);
 }
 
 static void test_config_file(void **state)

@@ -1,6 +1,9 @@
 /* Commands about bookings, and what happens to them. */
 #include "unit/cli/verbs.h"
 
+#include <signal.h>
+#include <unistd.h>
+
 #define BODY_8                                                                                     \
 	"{\"devices\":[{\"class\":\"gpu\",\"count\":8}],\"tenantId\":\"" TENANT                    \
 	"\",\"poolId\":\"" POOL                                                                    \
@@ -231,11 +234,41 @@ static void test_reservations(void **state)
 		 .out = RSV2 "  released",
 		 .err = "error: release " RSV ": not yours",
 		 .status = 5},
+		/* Whatever is found of the others: it is the refusal that a script hears of. */
+		{"release " RSV " " RSV2 " --dry-run --exit-code",
+		 {OK(ITEM(RSV, "")), REFUSED(404, "NOT_FOUND", "no such reservation")},
+		 {"/" RSV "/release?dryRun=true ", "/" RSV2 "/release?dryRun=true "},
+		 .out = "would send POST /v1/reservations/" RSV "/release\n",
+		 .err = "error: release " RSV2 ": no such reservation",
+		 .status = 1},
+		{"release " RSV " " RSV2 " --dry-run --exit-code",
+		 {REFUSED(404, "NOT_FOUND", "no such reservation"), OK(ITEM(RSV2, ""))},
+		 {NULL},
+		 .out = "would send POST /v1/reservations/" RSV2 "/release\n",
+		 .status = 1},
+		{"reservations cancel " RSV " " RSV2 " --dry-run --exit-code",
+		 {OK(ITEM(RSV, "")), REFUSED(403, "FORBIDDEN", "not yours")},
+		 {NULL},
+		 .out = NULL,
+		 .status = 5},
+		{"release " RSV " " RSV2 " --dry-run --exit-code --wait",
+		 {OK(ITEM(RSV, "")), OK(ITEM(RSV2, ""))},
+		 {NULL},
+		 .out = NULL,
+		 .status = 6},
 		/* Whom nobody knows is told so once. */
 		{"release " RSV " " RSV2 " " RSV3,
 		 {REFUSED(401, "UNAUTHENTICATED", "the key is not known")},
 		 {"POST /v1/reservations/" RSV "/release "},
 		 .err = "note: not tried: " RSV2 ", " RSV3 "\n",
+		 .status = 5},
+		{"release " RSV " " RSV2 " " RSV3 " --wait",
+		 {OK(ITEM(RSV, ",\"state\":\"released\"")),
+		  REFUSED(401, "UNAUTHENTICATED", "the key is not known")},
+		 {NULL},
+		 .out = RSV "  released",
+		 .err = "note: not tried: " RSV3 "\nnote: not waited for, the release goes on: " RSV
+			"\n",
 		 .status = 5},
 		{"release rsv_01",
 		 {OK(LIST(ITEM(RSV, "")))},
@@ -291,6 +324,67 @@ static void test_waiting_for_a_release(void **state)
 	assert_non_null(said);
 	assert_null(strstr(said + strlen("note: node_1"), "node_1"));
 	assert_non_null(strstr(outcome.err, "note: Ctrl-C: the release goes on"));
+}
+
+static size_t times(const char *text, const char *wanted)
+{
+	size_t count = 0;
+
+	for (const char *at = text; (at = strstr(at, wanted)); at++)
+		count++;
+	return count;
+}
+
+#define STILL_HELD(id) ITEM(id, "," HELD("node_1 says: held by a/b"))
+#define ASKED(id)      "POST /v1/reservations/" id "/release "
+#define LOOKED(id)     "GET /v1/reservations/" id " "
+
+/* One that is waited for keeps no other booked; the time is for all of them, and so is Ctrl-C. */
+static void test_waiting_for_several(void **state)
+{
+	const struct fake_answer held[] = {OK(STILL_HELD(RSV)), OK(STILL_HELD(RSV2)),
+					   OK(STILL_HELD(RSV))};
+	const struct fake_answer refused[] = {REFUSED(403, "FORBIDDEN", "not yours"),
+					      OK(STILL_HELD(RSV2))};
+	const struct fake_answer lost[] = {OK(STILL_HELD(RSV)), OK(STILL_HELD(RSV2)),
+					   REFUSED(404, "NOT_FOUND", "gone"),
+					   OK(ITEM(RSV2, ",\"state\":\"released\""))};
+	const struct timespec at_once = {0};
+	static struct outcome outcome;
+	sigset_t signals, before;
+
+	run_line(state, "release " RSV " " RSV2 " --wait --timeout 1s", "", held, ARRAY_SIZE(held),
+		 &outcome);
+	assert_int_equal(outcome.status, 1);
+	assert_true(strstr(outcome.seen, ASKED(RSV2)) < strstr(outcome.seen, LOOKED(RSV)));
+	assert_int_equal(times(outcome.seen, LOOKED(RSV2)), 1);
+	assert_string_equal(outcome.out,
+			    RSV "  releasing  (timed out)\n" RSV2 "  releasing  (timed out)\n");
+
+	/* A refusal is how it ends, whatever else was waited for in vain. */
+	run_line(state, "release " RSV " " RSV2 " --wait --timeout 1s", "", refused,
+		 ARRAY_SIZE(refused), &outcome);
+	assert_int_equal(outcome.status, 5);
+	assert_string_equal(outcome.out, RSV2 "  releasing  (timed out)\n");
+	run_line(state, "release " RSV " " RSV2 " --wait", "", lost, ARRAY_SIZE(lost), &outcome);
+	assert_int_equal(outcome.status, 1);
+	assert_non_null(strstr(outcome.err, "error: wait for " RSV ": gone"));
+	assert_non_null(strstr(outcome.out, RSV2 "  released  ("));
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigprocmask(SIG_BLOCK, &signals, &before);
+	assert_int_equal(kill(getpid(), SIGINT), 0);
+	run_line(state, "release " RSV " " RSV2 " --wait", "", held, ARRAY_SIZE(held), &outcome);
+	assert_int_equal(sigtimedwait(&signals, NULL, &at_once), SIGINT);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	assert_int_equal(outcome.status, 1);
+	assert_int_equal(times(outcome.seen, "POST "), 2);
+	assert_int_equal(times(outcome.seen, LOOKED(RSV)), 1);
+	assert_int_equal(times(outcome.seen, LOOKED(RSV2)), 0);
+	assert_non_null(strstr(outcome.out, RSV "  releasing  (interrupted)\n" RSV2 "  releasing"));
+	assert_non_null(
+		strstr(outcome.err, "note: not waited for, the release goes on: " RSV2 "\n"));
 }
 
 /* The node never said so: it isn't told like a release that it confirmed, and a script hears of it. */
@@ -480,6 +574,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reservations),
 		cmocka_unit_test(test_waiting_for_a_release),
+		cmocka_unit_test(test_waiting_for_several),
 		cmocka_unit_test(test_release_that_no_node_confirmed),
 		cmocka_unit_test(test_placed_and_waiting),
 		cmocka_unit_test(test_denied_bookings),

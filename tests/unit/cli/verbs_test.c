@@ -5,6 +5,8 @@
 #include "cli/noun.h"
 #include "sys/durable.h"
 
+#include <unistd.h>
+
 #define TEN "üüüüüüüüüü"
 
 #define KUBERNETES                                                                                 \
@@ -612,6 +614,22 @@ static void test_keys_and_secrets(void **state)
 	check_rows(state, rows, ARRAY_SIZE(rows));
 }
 
+/* The answer of a repeated create has no token: nothing is in the file that the next step would name. */
+static void test_a_repeated_join_token(void **state)
+{
+	const struct fake_answer answers[] = {OK(ITEM(JOIN_TOKEN, ""))};
+	CLEANUP(buf) struct buf line = {0};
+	static struct outcome outcome;
+
+	buf_printf(&line, "join-tokens create --pool " POOL " --idempotency-key k --out %s",
+		   folder_path(state, "t2"));
+	run_line(state, buf_text(&line), "", answers, ARRAY_SIZE(answers), &outcome);
+	assert_int_equal(outcome.status, 0);
+	assert_non_null(strstr(outcome.err, "with the same --idempotency-key"));
+	assert_null(strstr(outcome.err, "next"));
+	assert_int_equal(access(folder_path(state, "t2"), F_OK), -1);
+}
+
 static void test_quotas_usage_audit(void **state)
 {
 	static const struct row rows[] = {
@@ -892,6 +910,7 @@ int main(void)
 		cmocka_unit_test(test_names_of_what_is_over),
 		cmocka_unit_test(test_nodes),
 		cmocka_unit_test(test_keys_and_secrets),
+		cmocka_unit_test(test_a_repeated_join_token),
 		cmocka_unit_test(test_quotas_usage_audit),
 		cmocka_unit_test(test_pki),
 		cmocka_unit_test(test_an_id_of_another_tenant_is_refused),

@@ -141,7 +141,20 @@ static void test_what_to_write_is_said(void **state)
 		const char *hint;
 	} cases[] = {
 		{{"--for", "8"},
-		 "Add the unit: --for 8h for hours; m is minutes, d days. It is from 1m to 1h."},
+		 "Add the unit: --for 8m for minutes. Its units are d, h, m and s; it is from 1m "
+		 "to 1h."},
+		/* only what would be taken */
+		{{"--for", "1"},
+		 "Add the unit: --for 1h for hours. Its units are d, h, m and s; it is from 1m to "
+		 "1h."},
+		{{"--for", "99"},
+		 "Add the unit: --for 99s for seconds. Its units are d, h, m and s; it is from 1m "
+		 "to "
+		 "1h."},
+		{{"--for", "5000"}, "Add the unit: d, h, m or s. It is from 1m to 1h."},
+		{{"--for", "0"}, "Add the unit: d, h, m or s. It is from 1m to 1h."},
+		{{"--for", "999999999999999999"},
+		 "Add the unit: d, h, m or s. It is from 1m to 1h."},
 		{{"--for", "soon"},
 		 "Its units are d, h, m and s, the larger first; it is from 1m to 1h."},
 		/* never the digits alone: with a unit they were another amount */
