@@ -19,6 +19,7 @@ static const struct option options_table[] = {
 	 .kind = OPTION_TEXT,
 	 .value = "FILE",
 	 .help = "a private CA for --server, instead of join.ca_file"},
+	{.name = "quiet", .kind = OPTION_FLAG, .help = "no word of how bcd is started next"},
 	{0},
 };
 
@@ -61,7 +62,8 @@ static int run(const struct options *options)
 		printf("%s joined before\n", identity.node_id);
 	else
 		printf("%s joined as %s\n", identity.node_id, identity.trust);
-	say_next(options, &config);
+	if (!options_given(options, "quiet"))
+		say_next(options, &config);
 	return exit;
 }
 

@@ -15,8 +15,13 @@ static bool find_url(struct cli *cli, char **ret_url, struct error *error)
 	       serve_database_url(database_home(cli), given, ret_url, error);
 }
 
+/* Where it went: as words for people, and as the option that names it for programs. */
+struct place {
+	const char *words, *key, *value;
+};
+
 /* `into` NULL: it isn't told. */
-static bool show(struct cli *cli, const char *what, const char *path, const char *into,
+static bool show(struct cli *cli, const char *what, const char *path, const struct place *into,
 		 const struct backup_info *info)
 {
 	CLEANUP(tree) json_t *answer = NULL;
@@ -27,10 +32,10 @@ static bool show(struct cli *cli, const char *what, const char *path, const char
 			   "lineage", info->lineage, "schema", info->schema_version, "tables",
 			   (json_int_t)info->tables, "rows", (json_int_t)info->rows);
 	if (into)
-		tree_set(answer, "into", tree_string(into));
+		tree_set(answer, "into", json_pack("{s:s}", into->key, into->value));
 	if (!output_raw(cli, answer))
 		output_line("%s %s%s%s: %lld rows of %lld tables, as of %s", what, path,
-			    into ? " into " : "", into ? into : "", (long long)info->rows,
+			    into ? " into " : "", into ? into->words : "", (long long)info->rows,
 			    (long long)info->tables, made);
 	return true;
 }
@@ -104,14 +109,18 @@ static bool check_home(const struct cli *cli, struct error *error)
 }
 
 /* As whoever called named it: a database's own address may hold a password. */
-static const char *place(struct cli *cli)
+static struct place place(struct cli *cli)
 {
 	const char *file = options_text(cli->options, "database-file");
+	const char *url = options_text(cli->options, "database"), *home = database_home(cli);
 
-	return !database_is_elsewhere(cli)
-		       ? arena_printf(&cli->arena, "%s/better-compute.db", database_home(cli))
-	       : file ? arena_printf(&cli->arena, "the database of %s", file)
-		      : options_text(cli->options, "database");
+	if (!database_is_elsewhere(cli))
+		return (struct place){arena_printf(&cli->arena, "%s/better-compute.db", home),
+				      "home", home};
+	if (file)
+		return (struct place){arena_printf(&cli->arena, "the database of %s", file),
+				      "databaseFile", file};
+	return (struct place){url, "database", url};
 }
 
 static bool restore(struct cli *cli, struct error *error)
@@ -120,6 +129,7 @@ static bool restore(struct cli *cli, struct error *error)
 	bool force = options_given(cli->options, "force");
 	CLEANUP(buf) struct buf text = {0};
 	struct backup_info info;
+	struct place into;
 	char *url;
 	bool done;
 
@@ -134,7 +144,8 @@ static bool restore(struct cli *cli, struct error *error)
 	done = backup_restore(url, &text, path, force, &info, error);
 	serve_forget_url(url);
 	buf_wipe(&text);
-	if (!done || !show(cli, "restored", path, place(cli), &info))
+	into = place(cli);
+	if (!done || !show(cli, "restored", path, &into, &info))
 		return false;
 	output_note("nodes meet a new lineage: they report all they hold, and take what it says");
 	output_note(

@@ -120,7 +120,8 @@ static bool init(const struct cli *cli, const struct serve_options *options, str
 		return false;
 	if (path && !durable_create(path, "", 0, 0600, error))
 		return error->code == ERROR_CONFLICT ? key_exists(path, error) : false;
-	done = serve_init(options, key, error) && (!path || !key[0] || keep_key(path, key, error));
+	done = (!path || durable_check_fillable(path, error)) && serve_init(options, key, error) &&
+	       (!path || !key[0] || keep_key(path, key, error));
 	if (path && (!done || !key[0]) && !durable_remove(path, &ignored))
 		log_failure(LOG_WARN, "init", &ignored, "an empty key file is left");
 	if (!done)

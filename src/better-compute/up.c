@@ -299,8 +299,8 @@ static void on_join_end(void *arg, struct up_child *child, int status, int64_t r
 
 static void start_join(struct up *up)
 {
-	const char *const args[] = {"--config",     up->files.config, "join",
-				    "--token-file", up->files.token,  NULL};
+	const char *const args[] = {"--config",      up->files.config, "join", "--token-file",
+				    up->files.token, "--quiet",        NULL};
 	struct error error = {0};
 
 	up->join = up_child_create(up->loop, &(struct up_child_options){

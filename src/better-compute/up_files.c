@@ -191,22 +191,27 @@ static bool read_scenario(const char *path, struct scenario *scenario, struct er
 }
 
 /* "sim:8xH100" or "sim:FILE". */
+/* "8xH100": so many of a kind, whatever their UUIDs. */
+static bool is_preset(const char *what)
+{
+	size_t digits = strspn(what, "0123456789");
+
+	return digits > 0 && what[digits] == 'x' && !strchr(what, '/');
+}
+
 static bool make_scenario(const char *gpus, struct scenario *scenario, struct error *error)
 {
 	bool sim = str_starts(gpus, "sim:") && gpus[4];
 	const char *what = sim ? gpus + 4 : PRESET;
-	size_t digits = 0;
 	uint64_t seed;
 
-	while (what[digits] >= '0' && what[digits] <= '9')
-		digits++;
 	if (!str_equal(gpus, "auto") && !sim) {
 		error_set(error, ERROR_INVALID_INPUT, "--gpus: '%s' is neither auto nor sim:…",
 			  gpus);
 		return error_hint(error, "Write it as sim:8xH100, or as sim:FILE.");
 	}
 	random_bytes(&seed, sizeof seed);
-	if (digits > 0 && what[digits] == 'x' && !strchr(what, '/'))
+	if (is_preset(what))
 		return scenario_preset(what, seed, scenario, error) || error_wrap(error, "--gpus");
 	return read_scenario(what, scenario, error) || error_wrap(error, "--gpus");
 }
@@ -314,6 +319,21 @@ static bool names_itself(const struct up_options *options, const struct up_files
 	       stat(files->gpus, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+/* Does the file say what is asked for? Then that comes not too late. */
+static bool says_the_same(const struct up_options *options, struct scenario *asked,
+			  const struct scenario *there)
+{
+	CLEANUP(buf) struct buf one = {0}, other = {0};
+
+	if (asked->gpus.count != there->gpus.count)
+		return false;
+	for (size_t i = 0; is_preset(options->gpus + strlen("sim:")) && i < asked->gpus.count; i++)
+		asked->gpus.items[i].uuid = there->gpus.items[i].uuid;
+	scenario_format(asked, &one);
+	scenario_format(there, &other);
+	return str_equal(buf_text(&one), buf_text(&other));
+}
+
 /* What the first start was to have is settled by its pool. */
 static bool place_gpus(const struct up_options *options, struct up_files *files,
 		       const struct scenario *asked, struct error *error)
@@ -341,6 +361,7 @@ static bool prepare_gpus(const struct up_options *options, struct arena *arena,
 		return false;
 	if (!read_scenario(files->gpus, &scenario, error))
 		return false;
+	files->gpus_kept = files->gpus_kept && !says_the_same(options, &asked, &scenario);
 	files->pool_model =
 		scenario.gpus.count > 0 ? short_model(arena, scenario.gpus.items[0].model) : "GPU";
 	return true;

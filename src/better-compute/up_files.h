@@ -40,7 +40,7 @@ struct up_files {
 	const char *kubelet_why; /* for people: "no kubelet on this machine" */
 	bool gpus_auto;          /* whatever GPUs the machine has */
 	bool gpus_real;          /* it has a driver for them: none are simulated */
-	bool gpus_kept;          /* --gpus came too late: gpus.toml was there */
+	bool gpus_kept;          /* --gpus came too late: gpus.toml was there, and says otherwise */
 	bool gpus_made;          /* gpus.toml was written by this start */
 	const char *pool_model;  /* "H100" */
 };

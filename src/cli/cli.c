@@ -150,11 +150,14 @@ bool cli_write_out(struct cli *cli, const struct buf *text, struct error *error)
 	       (error->code == ERROR_CONFLICT && exists(path, error));
 }
 
-bool cli_write_secret(struct cli *cli, const struct buf *text, struct error *error)
+bool cli_place_secret(struct cli *cli, struct durable_place *ret_place, struct error *error)
 {
 	const char *path = options_text(cli->options, "out");
 
-	return durable_write_secret(path, text->data, text->length,
-				    options_given(cli->options, "force"), error) ||
-	       (error->code == ERROR_CONFLICT && exists(path, error));
+	if (durable_place_make(path, options_given(cli->options, "force"), ret_place, error))
+		return true;
+	if (error->code == ERROR_CONFLICT)
+		return exists(path, error);
+	return error_hint(error, "Name another file, where files can be yours alone: --out FILE. "
+				 "Nothing was changed.");
 }

@@ -62,5 +62,7 @@ MUST_CHECK bool cli_read_json(const char *path, json_t **ret_object, struct erro
  * --force; then written whole. */
 MUST_CHECK bool cli_check_out(struct cli *cli, struct error *error);
 MUST_CHECK bool cli_write_out(struct cli *cli, const struct buf *text, struct error *error);
-/* The same of what is its owner's alone: a run that is killed leaves it there or nowhere. */
-MUST_CHECK bool cli_write_secret(struct cli *cli, const struct buf *text, struct error *error);
+struct durable_place;
+/* The same of what is its owner's alone, before that is made: a run that is killed leaves it there or nowhere. */
+MUST_CHECK bool cli_place_secret(struct cli *cli, struct durable_place *ret_place,
+				 struct error *error);

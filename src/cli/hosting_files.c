@@ -77,17 +77,20 @@ static bool write_options(const struct hosting_files *files, struct error *error
 	return durable_create(files->options_out, text.data, text.length, 0644, error);
 }
 
-static bool write_placeholder(const struct hosting_files *files, struct error *error)
+/* A file system that gives it to somebody else, or to all, is found before there is a token. */
+static bool write_placeholder(struct hosting_files *files, struct error *error)
 {
-	return durable_create(files->secret_out, files->placeholder, strlen(files->placeholder),
-			      0600, error);
+	if (!durable_create(files->secret_out, files->placeholder, strlen(files->placeholder), 0600,
+			    error))
+		return false;
+	files->made_secret = true;
+	return durable_check_fillable(files->secret_out, error);
 }
 
 static bool make(struct hosting_files *files, struct error *error)
 {
 	if (files->secret_out && !write_placeholder(files, error))
 		return false;
-	files->made_secret = files->secret_out != NULL;
 	if (files->out && !durable_create(files->out, files->manifests->data,
 					  files->manifests->length, 0644, error))
 		return false;

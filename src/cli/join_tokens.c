@@ -24,16 +24,9 @@ static void say_next(struct cli *cli)
 
 static bool create(struct cli *cli, struct error *error)
 {
-	CLEANUP(tree) json_t *body = json_object(), *answer = NULL;
 	bool made;
 
-	if (!verb_body(cli, body, error) ||
-	    !cli_change(cli, "POST", noun_get(NOUN_JOIN_TOKEN)->path, body, &answer, error))
-		return false;
-	if (!answer)
-		return true;
-	made = json_object_get(answer, "token") != NULL; /* a repeated create gives none */
-	if (!secret_hand_over(cli, answer, "token", error))
+	if (!secret_create(cli, "token", &made, error))
 		return false;
 	if (made)
 		say_next(cli);

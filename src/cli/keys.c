@@ -16,41 +16,38 @@ static bool check_create(struct cli *cli, struct error *error)
 	return cli_check_out(cli, error);
 }
 
-/* Whoever makes a key that is there may have lost its secret. */
 static bool create(struct cli *cli, struct error *error)
 {
-	if (secret_create(cli, "key", error))
-		return true;
-	return error->code == ERROR_CONFLICT && strstr(error->what, " already")
-		       ? error_hint(error,
-				    "Give another name. For a new secret of that key: "
-				    "better-compute keys rotate '%s'",
-				    cli->options->operands[0])
-		       : false;
+	bool made; /* a key's create is never repeated */
+
+	return secret_create(cli, "key", &made, error);
 }
 
 static bool rotate(struct cli *cli, struct error *error)
 {
-	CLEANUP(tree) json_t *body = json_object(), *answer = NULL;
+	CLEANUP(tree) json_t *body = json_object();
 	const char *id, *overlap = options_text(cli->options, "overlap");
+	bool made;
 
 	if (!verb_id(cli, &id, error))
 		return false;
 	if (overlap)
 		tree_set(body, "overlap", tree_string(overlap));
-	if (!verb_confirm(cli, id, "rotate", body,
-			  overlap ? arena_printf(&cli->arena,
-						 "rotating %s makes a new secret; the old one ends "
-						 "in %s",
-						 id, overlap)
-				  : arena_printf(&cli->arena,
-						 "rotating %s makes a new secret; the old one ends "
-						 "at once, for whoever uses it",
-						 id),
-			  error) ||
-	    !verb_send(cli, id, "rotate", body, &answer, error))
-		return false;
-	return !answer || secret_hand_over(cli, answer, "key", error);
+	return verb_confirm(
+		       cli, id, "rotate", body,
+		       overlap ? arena_printf(&cli->arena,
+					      "rotating %s makes a new secret; the old one ends "
+					      "in %s",
+					      id, overlap)
+			       : arena_printf(&cli->arena,
+					      "rotating %s makes a new secret; the old one ends "
+					      "at once, for whoever uses it",
+					      id),
+		       error) &&
+	       (secret_ask(cli,
+			   arena_printf(&cli->arena, "%s/%s/rotate", noun_get(NOUN_KEY)->path, id),
+			   body, "key", &made, error) ||
+		noun_missing(NOUN_KEY, error));
 }
 
 static bool revoke(struct cli *cli, struct error *error)

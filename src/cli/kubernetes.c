@@ -79,12 +79,29 @@ static bool check_flags(const struct job *job, struct error *error)
 	return true;
 }
 
-/* As `reserve` takes it: the flag's, else the environment's or the configuration's. */
-static const char *pool_text(const struct job *job)
+/* What `up` wrote down for its own bookings: nobody named it. */
+static bool is_of_up(struct cli *cli, const struct context_value *value)
+{
+	const char *state = cli->context.values[CONTEXT_STATE].text;
+
+	return value->text && state &&
+	       str_equal(value->origin, arena_printf(&cli->arena, "%s/" CONTEXT_FILE, state));
+}
+
+/* The flag's, else the environment's or the configuration's: one that a person named. */
+static struct context_value pool_named(const struct job *job)
 {
 	const char *given = text_of(job, "pool");
+	const struct context_value *value = &job->cli->context.values[CONTEXT_POOL];
 
-	return given ? given : job->cli->context.values[CONTEXT_POOL].text;
+	if (given)
+		return (struct context_value){given, "--pool"};
+	return is_of_up(job->cli, value) ? (struct context_value){0} : *value;
+}
+
+static const char *pool_text(const struct job *job)
+{
+	return pool_named(job).text;
 }
 
 /* All that is missing is said at once, rather than one after the other. */
@@ -279,15 +296,25 @@ static void remind_of_order(struct job *job)
 			    namespace, secret_out, out ? out : "FILE");
 }
 
+static const char *pool_name(const struct job *job)
+{
+	const char *name = view_text(job->pool, "name");
+
+	return name ? name : job->token.pool;
+}
+
 static void remind(struct job *job, const json_t *token)
 {
 	const struct settings *settings = &job->settings;
 	const char *ends = view_when(&job->cli->arena, token, "expiresAt", job->cli->now);
 	long long uses = (long long)json_integer_value(json_object_get(token, "maxUses"));
 
-	output_note("token %s is in '%s' and nowhere else; it lets %lld node%s join, until %s",
-		    view_text(token, "id"), job->files.secret_out, uses, uses == 1 ? "" : "s",
-		    ends ? ends : "it is revoked");
+	output_note(
+		"token %s is in '%s' and nowhere else; it lets %lld node%s join pool %s (%s, from "
+		"%s), until %s",
+		view_text(token, "id"), job->files.secret_out, uses, uses == 1 ? "" : "s",
+		pool_name(job), job->token.pool, pool_named(job).origin,
+		ends ? ends : "it is revoked");
 	remind_of_order(job);
 	output_note("once every node joined: better-compute join-tokens revoke %s; kubectl -n %s "
 		    "delete secret %s. For later nodes make a fresh token.",
@@ -397,10 +424,11 @@ static bool say_dry(struct job *job)
 		cli_would_change(job->cli);
 	note_namespace(job);
 	if (job->mints)
-		output_note(
-			"would make a join token of %lld node%s for pool %s, and write it to '%s'",
-			(long long)job->token.max_uses, job->token.max_uses == 1 ? "" : "s",
-			job->token.pool, job->files.secret_out);
+		output_note("would make a join token of %lld node%s for pool %s (%s, from %s), and "
+			    "write it to '%s'",
+			    (long long)job->token.max_uses, job->token.max_uses == 1 ? "" : "s",
+			    pool_name(job), job->token.pool, pool_named(job).origin,
+			    job->files.secret_out);
 	if (job->files.out)
 		output_note("would write the manifests to '%s'", job->files.out);
 	if (job->files.options_out)
@@ -481,8 +509,9 @@ static const struct option MANIFEST_OPTIONS[] = {
 	 "else the configuration's tenant, else the key's; needed when none of them owns it)",
 	 0, 0, NULL},
 	{"pool", 0, OPTION_TEXT, "POOL",
-	 "the pool that the nodes join (default: BETTER_COMPUTE_POOL, else the configuration's)", 0,
-	 0, NULL},
+	 "the pool that the nodes join (default: BETTER_COMPUTE_POOL, else config.toml's; never "
+	 "that of a state folder)",
+	 0, 0, NULL},
 	{"image", 0, OPTION_TEXT, "IMAGE", "bcd's image, with @sha256:… of its digest", 0, 0, NULL},
 	{"secret-out", 0, OPTION_TEXT, "FILE", "a new file (0600) for the join token's Secret", 0,
 	 0, NULL},
@@ -540,7 +569,7 @@ const struct command KUBERNETES_COMMANDS[] = {
 			"BCD_JOIN_SIGNING_PIN and BCD_JOIN_ENCRYPTION_PIN, or serving_ca_pin, "
 			"join_signing_pin and join_encryption_pin of config.toml. With --options "
 			"alone, or with --image for another version, nothing is asked and no token "
-			"is made.",
+			"is made. What was made names the pool and where that comes from.",
 		.example =
 			"better-compute kubernetes manifest --tenant acme --pool h100 --image "
 			"registry.example.com/bcd@sha256:"

@@ -174,8 +174,7 @@ static bool ambiguous(const struct noun *noun, const json_t *const *found, size_
 	return error_hint(error, by_name ? "Use the id." : "Write more of the id.");
 }
 
-/* Of one tenant's things that have the name, the only one that isn't over: it was made anew after them. NULL: none,
- * or several. */
+/* Of the things that have the name, the only one that isn't over: nobody means the others. NULL: none, or several. */
 static const json_t *only_live(const json_t *const *found, size_t count)
 {
 	const json_t *live = NULL;
@@ -190,7 +189,8 @@ static const json_t *only_live(const json_t *const *found, size_t count)
 	return live;
 }
 
-static bool match(const struct noun *noun, const json_t *items, const char *text,
+/* `whoever`: what isn't over is meant whichever tenant has it, since none is named beside it. */
+static bool match(const struct noun *noun, const json_t *items, const char *text, bool whoever,
 		  const char **ret_id, enum several *ret_several, struct error *error)
 {
 	VEC(const json_t *) by_name = {0}, by_id = {0};
@@ -211,7 +211,8 @@ static bool match(const struct noun *noun, const json_t *items, const char *text
 	size_t count = by_name.count ? by_name.count : by_id.count;
 	const json_t *const *found = by_name.count ? by_name.items : by_id.items;
 	bool differ = owners_differ(found, count);
-	const json_t *live = by_name.count > 1 && !differ ? only_live(found, count) : NULL;
+	const json_t *live =
+		by_name.count > 1 && (whoever || !differ) ? only_live(found, count) : NULL;
 	if (live) {
 		found = &live;
 		count = 1;
@@ -281,7 +282,7 @@ bool noun_match(const struct noun *noun, const json_t *items, const char *text, 
 {
 	enum several ignored;
 
-	return match(noun, items, text, ret_id, &ignored, error);
+	return match(noun, items, text, true, ret_id, &ignored, error);
 }
 
 /* --- what several tenants have --- */
@@ -341,7 +342,8 @@ static bool match_by_tenant(struct cli *cli, enum noun_kind kind, const json_t *
 			    const char *text, const char **ret_id, struct error *error)
 {
 	const struct noun *noun = noun_get(kind);
-	bool takes = takes_tenant(cli);
+	bool takes = takes_tenant(cli), whoever = true;
+	enum several several;
 	struct error ignored; /* that of all is told */
 	const char *tenant = NULL;
 
@@ -351,9 +353,13 @@ static bool match_by_tenant(struct cli *cli, enum noun_kind kind, const json_t *
 		CLEANUP(tree) json_t *own = items_of(items, tenant);
 		if (noun_match(noun, own, text, ret_id, &ignored))
 			return true;
+		/* That all of its own are over doesn't mean somebody else's. */
+		whoever = ignored.code == ERROR_NOT_FOUND;
 	}
+	if (whoever && match(noun, items, text, true, ret_id, &several, &ignored))
+		return true;
 	name_owners(cli, items);
-	return noun_match(noun, items, text, ret_id, error) ||
+	return match(noun, items, text, whoever, ret_id, &several, error) ||
 	       (takes && !tenant ? error_hint(error, "Use the id, or --tenant TENANT.") : false);
 }
 
@@ -444,7 +450,7 @@ bool noun_resolve(struct cli *cli, enum noun_kind kind, const char *text, const 
 	if (asked_of_tenant(cli, kind)) {
 		if (!match_of_tenant(cli, kind, items, text, &id, error))
 			return false;
-	} else if (!match(noun, items, text, &id, &several, error) &&
+	} else if (!match(noun, items, text, false, &id, &several, error) &&
 		   !(several == SEVERAL_OF_TENANTS &&
 		     match_by_tenant(cli, kind, items, text, &id, error)))
 		return false;

@@ -16,12 +16,14 @@
 	}
 
 /* Makes one by the row's fields, and hands over what stands in the answer's `field`. */
-MUST_CHECK bool secret_create(struct cli *cli, const char *field, struct error *error);
+MUST_CHECK bool secret_create(struct cli *cli, const char *field, bool *ret_made,
+			      struct error *error);
 
-/* Prints the answer of a create. With --out its `field` goes to that file alone; without, to
- * stdout with a word about it. */
-MUST_CHECK bool secret_hand_over(struct cli *cli, json_t *answer, const char *field,
-				 struct error *error);
+/* POSTs what makes one, and prints the answer. With --out its `field` goes to that file alone, which is there, and found
+ * fit, before anything is asked; without, to stdout with a word about it. *ret_made: there is a new one; a dry run, and
+ * the repetition of a create, make none. */
+MUST_CHECK bool secret_ask(struct cli *cli, const char *path, json_t *body, const char *field,
+			   bool *ret_made, struct error *error);
 
 /* A secret from a file, or from stdin for "-"; one newline at its end is left out. */
 MUST_CHECK bool secret_read(const char *path, const char **ret_value, struct arena *arena,

@@ -160,37 +160,56 @@ bool verb_update(struct cli *cli, struct error *error)
 	return verb_body(cli, body, error) && verb_patch(cli, body, what_to_change(cli), error);
 }
 
-/* Is the one that has the name over? The answer is as good as the key may see. */
-static bool is_name_of_ended(struct cli *cli, const json_t *body)
+/* What has the body's name: what isn't over, if anything. A new reference; NULL: nothing that the key may see. */
+static json_t *who_has_name(struct cli *cli, const json_t *body)
 {
 	const struct noun *noun = noun_of(cli);
 	const char *name = view_text(body, "name"), *tenant = view_text(body, "tenantId");
 	CLEANUP(tree) json_t *items = NULL;
+	json_t *item, *found = NULL;
 	struct error ignored; /* the refusal itself is told */
 	size_t index;
-	json_t *item;
 
 	if (!name || !noun->name_key || !api_list(cli->api, noun->path, NULL, &items, &ignored))
-		return false;
+		return NULL;
 	json_array_foreach(items, index, item)
 	{
 		const char *here = view_text(item, noun->name_key);
 		const char *owner = view_text(item, "tenantId");
-		if (here && str_equal(here, name) && view_over(item) &&
-		    (!tenant || !owner || str_equal(tenant, owner)))
-			return true;
+		if (here && str_equal(here, name) &&
+		    (!tenant || !owner || str_equal(tenant, owner)) && (!found || view_over(found)))
+			found = item;
 	}
-	return false;
+	return json_incref(found);
 }
 
-/* The name is taken, also where lists that leave out what is over don't show by what. */
-static bool taken(struct cli *cli, const json_t *body, struct error *error)
+/* Whoever makes a key that is there may have lost its secret. Its name may be others' as well. */
+static void hint_rotate(struct cli *cli, const json_t *key, struct error *error)
 {
-	if (error->code != ERROR_CONFLICT || error->hint[0] ||
-	    !strstr(error->what, " exists already") || !is_name_of_ended(cli, body))
+	const char *hint = arena_strdup(&cli->arena, error->hint);
+
+	error_hint(error, "%s%sFor a new secret of that key: better-compute keys rotate %s", hint,
+		   hint[0] ? " " : "", view_text(key, "id"));
+}
+
+/* Also where lists that leave out what is over don't show by what. */
+bool verb_taken(struct cli *cli, const json_t *body, struct error *error)
+{
+	CLEANUP(tree) json_t *item = NULL;
+
+	if (error->code != ERROR_CONFLICT || !str_equal(error->field, "name") ||
+	    !(item = who_has_name(cli, body)))
 		return false;
-	return error_hint(error, "That %s is archived, and keeps its name for good: give another.",
-			  noun_of(cli)->word);
+	if (view_over(item))
+		return error->hint[0]
+			       ? false
+			       : error_hint(error,
+					    "That %s is archived, and keeps its name for good: "
+					    "give another.",
+					    noun_of(cli)->word);
+	if (cli->command->names == NOUN_KEY && view_text(item, "id"))
+		hint_rotate(cli, item, error);
+	return false;
 }
 
 bool verb_post(struct cli *cli, json_t *body, struct error *error)
@@ -198,7 +217,7 @@ bool verb_post(struct cli *cli, json_t *body, struct error *error)
 	CLEANUP(tree) json_t *answer = NULL;
 
 	if (!cli_change(cli, "POST", noun_of(cli)->path, body, &answer, error))
-		return taken(cli, body, error);
+		return verb_taken(cli, body, error);
 	if (answer)
 		noun_print(cli, answer);
 	return true;

@@ -76,6 +76,8 @@ MUST_CHECK bool verb_update(struct cli *cli, struct error *error); /* of the one
 
 /* POST of a new one; `body` is borrowed. */
 MUST_CHECK bool verb_post(struct cli *cli, json_t *body, struct error *error);
+/* After a POST that was refused: where the body's name is taken, the hint says what to do. False. */
+bool verb_taken(struct cli *cli, const json_t *body, struct error *error);
 /* PATCH of the one of operand 0; INVALID_INPUT with `hint` when the body is empty. */
 MUST_CHECK bool verb_patch(struct cli *cli, json_t *body, const char *hint, struct error *error);
 /* PATCH of ID, and prints the answer. */

@@ -132,7 +132,8 @@ static bool check_name(struct store_connection *db, const char *tenant, const ch
 		return true;
 	error_set(error, ERROR_CONFLICT, "the tenant has a key of the name '%s' already: %s", name,
 		  store_get_text(&rows, 0, 0));
-	return error_hint(error, "Give another name, or revoke that key first.");
+	error_hint(error, "Give another name, or revoke that key first.");
+	return work_name_taken(error);
 }
 
 /* --- calls --- */

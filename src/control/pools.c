@@ -152,8 +152,11 @@ static bool check_name(struct store_connection *db, const char *tenant, const ch
 			 STORE_PARAMS(store_text(tenant), store_text(name), store_text(but)), &rows,
 			 error))
 		return false;
-	return rows.count == 0 || error_set(error, ERROR_CONFLICT, "pool '%s' exists already: %s",
-					    name, store_get_text(&rows, 0, 0));
+	if (rows.count == 0)
+		return true;
+	error_set(error, ERROR_CONFLICT, "pool '%s' exists already: %s", name,
+		  store_get_text(&rows, 0, 0));
+	return work_name_taken(error);
 }
 
 /* The site must be the tenant's own, or one of the platform. */

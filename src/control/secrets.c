@@ -69,9 +69,11 @@ static bool check_name(struct store_connection *db, const char *tenant, const ch
 		return false;
 	if (rows.count == 0)
 		return work_not_found(error, "tenant", tenant);
-	return store_is_null(&rows, 0, 0) ||
-	       error_set(error, ERROR_CONFLICT, "secret '%s' exists already: %s", name,
-			 store_get_text(&rows, 0, 0));
+	if (store_is_null(&rows, 0, 0))
+		return true;
+	error_set(error, ERROR_CONFLICT, "secret '%s' exists already: %s", name,
+		  store_get_text(&rows, 0, 0));
+	return work_name_taken(error);
 }
 
 /* --- calls that seal: the key file is read before the transaction --- */

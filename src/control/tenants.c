@@ -49,8 +49,10 @@ static bool check_tenant_name(struct store_connection *db, const char *name, con
 			 STORE_PARAMS(store_text(name), store_text(but)), &rows, error))
 		return false;
 	/* Whose it is isn't for everybody who may rename their own. */
-	return rows.count == 0 ||
-	       error_set(error, ERROR_CONFLICT, "tenant '%s' exists already", name);
+	if (rows.count == 0)
+		return true;
+	error_set(error, ERROR_CONFLICT, "tenant '%s' exists already", name);
+	return work_name_taken(error);
 }
 
 static bool insert_tenant(struct store_connection *db, const char *id, const void *input,
@@ -187,8 +189,11 @@ static bool check_site_name(struct store_connection *db, const char *tenant, con
 			 STORE_PARAMS(store_text(tenant), store_text(name), store_text(but)), &rows,
 			 error))
 		return false;
-	return rows.count == 0 || error_set(error, ERROR_CONFLICT, "site '%s' exists already: %s",
-					    name, store_get_text(&rows, 0, 0));
+	if (rows.count == 0)
+		return true;
+	error_set(error, ERROR_CONFLICT, "site '%s' exists already: %s", name,
+		  store_get_text(&rows, 0, 0));
+	return work_name_taken(error);
 }
 
 struct site_input {

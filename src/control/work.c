@@ -479,6 +479,12 @@ bool work_not_found(struct error *error, const char *kind, const char *id)
 	return error_set(error, ERROR_NOT_FOUND, "%s '%.40s' not found", kind, id);
 }
 
+bool work_name_taken(struct error *error)
+{
+	str_copy(error->field, sizeof error->field, "name");
+	return false;
+}
+
 bool work_path_id(const struct control_call *call, const char *kind, const char *prefix,
 		  struct error *error)
 {

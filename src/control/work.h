@@ -154,6 +154,8 @@ MUST_CHECK bool work_remember_done(struct store_connection *db, const struct con
 
 /* NOT_FOUND for `kind` ("pool") of this id. Returns false. */
 bool work_not_found(struct error *error, const char *kind, const char *id);
+/* Of a CONFLICT that is there: it is about the body's name, which something else has. False. */
+bool work_name_taken(struct error *error);
 
 /* The path's {id}; NOT_FOUND unless it is one. */
 MUST_CHECK bool work_path_id(const struct control_call *call, const char *kind, const char *prefix,

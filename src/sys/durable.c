@@ -195,33 +195,128 @@ bool durable_overwrite_text(const char *path, const void *text, size_t length, s
 	return ok;
 }
 
-/* What is ours alone and no longer than what is written at once keeps its old text until the new one is there. */
-static bool make_place(const char *path, bool replace, bool *ret_made, struct error *error)
+/* What is found in `file` is told of `path`, whose place it takes. */
+static bool check_fillable(const char *file, const char *path, struct error *error)
+{
+	CLEANUP(fd) int fd = open(file, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat now;
+
+	if (fd < 0 && str_equal(file, path))
+		return refuse_to_open(path, error);
+	if (fd < 0 || fstat(fd, &now) < 0)
+		return error_os(error, "write '%s'", path);
+	return privacy_check("write", path, &now, PRIVACY_ALONE, error);
+}
+
+bool durable_check_fillable(const char *path, struct error *error)
+{
+	return check_fillable(path, path, error);
+}
+
+/* In a folder such as /tmp what is somebody else's can't be replaced. */
+static bool check_movable(const char *path, const struct stat *now, struct error *error)
+{
+	CLEANUP(free) char *folder = folder_of(path);
+	struct stat around;
+
+	if (stat(folder, &around) < 0)
+		return error_os(error, "write '%s'", path);
+	return !(around.st_mode & S_ISVTX) || geteuid() == 0 || around.st_uid == geteuid() ||
+	       privacy_check_owner(path, now, error);
+}
+
+/* A file that goes to the path's place once it is filled; until then what is there stays. */
+static bool make_beside(const char *path, const struct stat *old, struct durable_place *place,
+			struct error *error)
+{
+	if (!check_movable(path, old, error))
+		return false;
+	place->beside = temporary_beside(path);
+	if (write_temporary(place->beside, "", 0, 0600))
+		return check_fillable(place->beside, path, error);
+	error_os(error, "write '%s'", path);
+	free(place->beside);
+	place->beside = NULL;
+	return false;
+}
+
+static bool make_place(const char *path, bool replace, struct durable_place *place,
+		       struct error *error)
 {
 	struct error ignored; /* then it goes */
 	struct stat now;
 
-	*ret_made = true;
-	if (!replace)
-		return durable_create(path, "", 0, 0600, error);
-	*ret_made = lstat(path, &now) < 0 || now.st_size > MAX_AT_ONCE ||
-		    !privacy_check("write", path, &now, PRIVACY_ALONE, &ignored);
-	return !*ret_made || durable_replace(path, "", 0, 0600, error);
+	if (!replace || lstat(path, &now) < 0) {
+		if (!durable_create(path, "", 0, 0600, error))
+			return false;
+		place->made = lstat(path, &now) == 0;
+		place->device = now.st_dev;
+		place->inode = now.st_ino;
+		return place->made ? check_fillable(path, path, error)
+				   : error_os(error, "write '%s'", path);
+	}
+	/* What is ours alone and no longer than what is written at once keeps its old text until the new one is there. */
+	if (now.st_size <= MAX_AT_ONCE &&
+	    privacy_check("write", path, &now, PRIVACY_ALONE, &ignored))
+		return check_fillable(path, path, error);
+	return make_beside(path, &now, place, error);
 }
 
-bool durable_write_secret(const char *path, const void *text, size_t length, bool replace,
-			  struct error *error)
+bool durable_place_make(const char *path, bool replace, struct durable_place *ret_place,
+			struct error *error)
 {
-	struct error ignored; /* the first failure is the one to tell */
-	bool made;
+	struct durable_place place = {.path = mem_strdup(path)};
 
-	if (!make_place(path, replace, &made, error))
+	if (!make_place(path, replace, &place, error)) {
+		durable_place_give_up(&place);
 		return false;
-	if (durable_overwrite_text(path, text, length, error))
-		return true;
-	if (made)
-		(void)!durable_remove(path, &ignored);
-	return false;
+	}
+	*ret_place = place;
+	return true;
+}
+
+/* What is there goes, and what comes is the place's own. */
+static bool move_beside(struct durable_place *place, struct error *error)
+{
+	struct stat now;
+
+	if (lstat(place->beside, &now) < 0 || rename(place->beside, place->path) < 0)
+		return error_os(error, "replace '%s'", place->path);
+	free(place->beside);
+	place->beside = NULL;
+	place->made = true;
+	place->device = now.st_dev;
+	place->inode = now.st_ino;
+	return sync_folder_of(place->path, error);
+}
+
+bool durable_place_fill(struct durable_place *place, const void *text, size_t length,
+			struct error *error)
+{
+	if ((place->beside && !move_beside(place, error)) ||
+	    !durable_overwrite_text(place->path, text, length, error)) {
+		durable_place_give_up(place);
+		return false;
+	}
+	free(place->path);
+	*place = (struct durable_place){0};
+	return true;
+}
+
+void durable_place_give_up(struct durable_place *place)
+{
+	const struct stat made = {.st_dev = place->device, .st_ino = place->inode};
+	struct error ignored; /* it is empty, and may be left */
+
+	if (place->beside)
+		unlink(place->beside);
+	if (place->made) {
+		take_back(place->path, &made);
+		(void)!sync_folder_of(place->path, &ignored);
+	}
+	free(place->beside);
+	free(place->path);
+	*place = (struct durable_place){0};
 }
 
 bool durable_check_writable(const char *path, struct error *error)

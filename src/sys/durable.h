@@ -57,11 +57,31 @@ MUST_CHECK bool durable_create(const char *path, const void *data, size_t length
  * beside this; with what to do. */
 MUST_CHECK bool durable_overwrite_text(const char *path, const void *text, size_t length,
 				       struct error *error);
-/* A text into a private file of its own, and never into another one, as above. `replace`: also where something has that
- * name, whose content goes then, or its file where that isn't ours alone; else CONFLICT. After a failure a file that
- * was made for it is gone again, or empty where its folder can't be synced. */
-MUST_CHECK bool durable_write_secret(const char *path, const void *text, size_t length,
-				     bool replace, struct error *error);
+/* Would that be let, as the file is now? For before the text is made. */
+MUST_CHECK bool durable_check_fillable(const char *path, struct error *error);
+/* The place of a text in a private file of its own, and never in another one, as above. It is made, and found fit,
+ * before the text is, so that a refusal costs nothing. `replace`: also where something has that name, which keeps what
+ * it holds until the place is filled; what isn't ours alone is then another file. Else CONFLICT. A process that is
+ * killed between leaves an empty file. */
+struct durable_place {
+	char *path;   /* NULL: none, or not any more */
+	char *beside; /* what takes the place of what is there; NULL: nothing does */
+	bool made;    /* the path's file, with these two */
+	dev_t device;
+	ino_t inode;
+};
+MUST_CHECK bool durable_place_make(const char *path, bool replace, struct durable_place *ret_place,
+				   struct error *error);
+/* Once; whatever comes of it, the place is none any more. After a failure a file that was made for it is gone again, or
+ * empty where its folder can't be synced. */
+MUST_CHECK bool durable_place_fill(struct durable_place *place, const void *text, size_t length,
+				   struct error *error);
+/* There is nothing to fill it with: what was made goes, and nothing else. Takes one that is none. */
+void durable_place_give_up(struct durable_place *place);
+static inline void durable_place_cleanup(struct durable_place *place)
+{
+	durable_place_give_up(place);
+}
 /* Could a file be written there, as it looks now? For before what it is to hold is made. */
 MUST_CHECK bool durable_check_writable(const char *path, struct error *error);
 MUST_CHECK bool durable_remove(const char *path, struct error *error); /* absent is fine */

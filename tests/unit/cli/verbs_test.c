@@ -3,6 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/noun.h"
+#include "sys/durable.h"
 
 #include <unistd.h>
 
@@ -315,9 +316,11 @@ static void test_names_of_two_tenants(void **state)
 	assert_string_equal(outcome.out, POOL "\n");
 }
 
-#define KEY2          "key_" ULID "q"
-#define ANA(id, more) ITEM(id, ",\"name\":\"ana\",\"tenantId\":\"" TENANT "\"" more)
-#define REVOKED       ",\"revokedAt\":\"2026-11-29T10:00:00Z\""
+#define KEY2              "key_" ULID "q"
+#define ANA(id, more)     ITEM(id, ",\"name\":\"ana\",\"tenantId\":\"" TENANT "\"" more)
+#define KEY3              "key_" ULID "r"
+#define ANA_OF2(id, more) ITEM(id, ",\"name\":\"ana\",\"tenantId\":\"" TENANT2 "\"" more)
+#define REVOKED           ",\"revokedAt\":\"2026-11-29T10:00:00Z\""
 
 /* Names are free again once what had them is over. */
 static void test_names_of_what_is_over(void **state)
@@ -348,14 +351,39 @@ static void test_names_of_what_is_over(void **state)
 		 .out = NULL},
 		{"keys create ana --role user --tenant " TENANT,
 		 {REFUSED_HINT(409, "CONFLICT",
-			       "the tenant has a key of the name 'ana' already: " KEY,
-			       "Give another name, or revoke that key first.")},
+			       "the tenant has a key of the name 'ana' already: " KEY2,
+			       "Give another name, or revoke that key first.\",\"field\":\"name"),
+		  OK(LIST(ANA(KEY, REVOKED) "," ANA_OF2(KEY3, "") "," ANA(KEY2, "")))},
 		 {NULL},
-		 .err = "already: " KEY "\n  Give another name. For a new secret of that key: "
-			"better-compute keys rotate 'ana'\n",
+		 /* by its id: `ana` may be another tenant's, too */
+		 .err = "already: " KEY2 "\n  Give another name, or revoke that key first. For a "
+			"new secret of that key: better-compute keys rotate " KEY2 "\n",
 		 .status = 3},
+		{"keys create ana --role user --tenant " TENANT, /* of no name */
+		 {REFUSED(409, "CONFLICT", "the idempotency key is used already"),
+		  OK(LIST(ANA(KEY2, "")))},
+		 {NULL},
+		 .err = "used already\n",
+		 .status = 3},
+		/* Whoever has it, when no tenant is named beside it. */
+		{"keys rotate ana --yes",
+		 {OK(LIST(ANA(KEY, REVOKED) "," ANA_OF2(KEY2, ""))),
+		  OK(ANA_OF2(KEY2, ",\"key\":\"bck_new\""))},
+		 {"POST /v1/keys/" KEY2 "/rotate "},
+		 .out = "bck_new"},
+		{"keys show ana",
+		 {OK(LIST(ANA(KEY, "") "," ANA_OF2(KEY2, "") "," ANA_OF2(KEY3, REVOKED))),
+		  TWO_TENANTS},
+		 {NULL},
+		 .err = "key 'ana' could be 3: " KEY " of acme, ",
+		 .status = 2},
+		{"keys show ana --tenant " TENANT,
+		 {OK(LIST(ANA(KEY, REVOKED) "," ANA_OF2(KEY2, ""))), OK(ANA(KEY, REVOKED))},
+		 {"GET /v1/keys/" KEY " "},
+		 .out = "ana"},
 		{"pools create old --tenant " TENANT " --site " SITE " --gpu-model H100",
-		 {REFUSED(409, "CONFLICT", "pool 'old' exists already: " POOL),
+		 {REFUSED(409, "CONFLICT",
+			  "pool 'old' exists already: " POOL "\",\"field\":\"name"),
 		  OK(LIST(ITEM(POOL,
 			       ",\"name\":\"old\",\"state\":\"archived\",\"tenantId\":\"" TENANT
 			       "\"")))},
@@ -364,7 +392,8 @@ static void test_names_of_what_is_over(void **state)
 			"\n  That pool is archived, and keeps its name for good: give another.\n",
 		 .status = 3},
 		{"pools create old --tenant " TENANT " --site " SITE " --gpu-model H100",
-		 {REFUSED(409, "CONFLICT", "pool 'old' exists already: " POOL),
+		 {REFUSED(409, "CONFLICT",
+			  "pool 'old' exists already: " POOL "\",\"field\":\"name"),
 		  OK(LIST(ITEM(POOL, ",\"name\":\"old\",\"state\":\"active\",\"tenantId\":\"" TENANT
 				     "\"")))},
 		 {NULL},
@@ -373,6 +402,18 @@ static void test_names_of_what_is_over(void **state)
 	};
 
 	check_rows(state, rows, ARRAY_SIZE(rows));
+	/* The context's tenant isn't passed over for somebody else's. */
+	static struct outcome outcome;
+	const struct fake_answer anas[] = {
+		OK(LIST(ANA(KEY, REVOKED) "," ANA_OF2(KEY2, ""))), OK(ANA(KEY, REVOKED)),
+		OK(LIST(ANA(KEY, REVOKED) "," ANA(KEY3, REVOKED) "," ANA_OF2(KEY2, ""))),
+		TWO_TENANTS};
+	setenv("BETTER_COMPUTE_TENANT", TENANT, 1);
+	run_line(state, "keys show ana", "", anas, 2, &outcome);
+	check_has("keys show ana", "what was asked", outcome.seen, "GET /v1/keys/" KEY " ");
+	run_line(state, "keys show ana", "", anas + 2, 2, &outcome);
+	unsetenv("BETTER_COMPUTE_TENANT");
+	check_has("keys show ana", "stderr", outcome.err, "key 'ana' could be 3: " KEY " of acme");
 }
 
 static void test_nodes(void **state)
@@ -811,6 +852,56 @@ static void test_files_written(void **state)
 	assert_int_equal(stat_now.st_ino, before); /* it was in no other file */
 }
 
+/* What was refused leaves the place as it was. */
+static void test_a_place_without_a_secret(void **state)
+{
+	static const struct {
+		const char *line;
+		struct fake_answer answer;
+		int status;
+	} ENDS[] = {
+		{"keys create ci --role user --tenant " TENANT "",
+		 REFUSED(403, "FORBIDDEN", "role 'user' may not"), 5},
+		{"keys rotate " KEY " --yes", REFUSED(404, "NOT_FOUND", "no such key"), 1},
+		/* It was made before: its secret is told once. */
+		{"join-tokens create --pool " POOL " --idempotency-key abcdefgh",
+		 OK(ITEM(JOIN_TOKEN, "")), 0},
+		{"keys create ci --role user --tenant " TENANT " --dry-run", OK("{}"), 0},
+	};
+	static const mode_t OLD[] = {0, 0600, 0644};
+	static struct outcome outcome;
+	const char *path = folder_path(state, "place");
+
+	for (size_t i = 0; i < ARRAY_SIZE(ENDS) * ARRAY_SIZE(OLD); i++) {
+		mode_t old = OLD[i % ARRAY_SIZE(OLD)];
+		CLEANUP(buf) struct buf line = {0}, content = {0};
+		struct durable_names names = {0};
+		struct error error;
+
+		if (old) {
+			expect_ok(durable_replace(path, "old\n", 4, old, &error), &error);
+		}
+		buf_printf(&line, "%s --out %s", ENDS[i / ARRAY_SIZE(OLD)].line, path);
+		buf_add_text(&line, old ? " --force" : "");
+		run_line(state, buf_text(&line), "", &ENDS[i / ARRAY_SIZE(OLD)].answer, 1,
+			 &outcome);
+		if (outcome.status != ENDS[i / ARRAY_SIZE(OLD)].status)
+			fail_msg("'%s' ended with %d: %s", buf_text(&line), outcome.status,
+				 outcome.err);
+		expect_ok(durable_list(*state, 100, &names, &error), &error);
+		for (size_t k = 0; k < names.count; k++)
+			assert_false(str_starts(names.names[k], ".tmp-"));
+		durable_names_deinit(&names);
+		if (!old) {
+			assert_true(durable_absent(path));
+			continue;
+		}
+		expect_ok(durable_read(path, 100, &content, &error), &error);
+		assert_string_equal(buf_text(&content), "old\n");
+		expect_ok(durable_remove(path, &error), &error);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -827,6 +918,7 @@ int main(void)
 		cmocka_unit_test(test_exit_statuses),
 		cmocka_unit_test(test_a_policy_from_a_file),
 		cmocka_unit_test(test_files_written),
+		cmocka_unit_test(test_a_place_without_a_secret),
 	};
 
 	return cmocka_run_group_tests(tests, verbs_set_up, folder_remove);

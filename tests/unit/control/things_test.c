@@ -13,9 +13,43 @@
 
 DEFINE_CLEANUP(json, json_t *, json_decref)
 
-/* --- archiving --- */
+/* The name that is taken is the error's field: nobody has to read its words for that. */
+static void test_a_taken_name_is_a_field(void **state)
+{
+	static const struct {
+		world_call_fn *function;
+		const char *more;
+	} MAKES[] = {
+		{control_tenant_create, "{}"},
+		{control_site_create, "{\"kind\":\"custom\"}"},
+		{control_key_create, "{\"role\":\"user\"}"},
+		{control_pool_create,
+		 "{\"class\":\"metal-host\",\"gpuModel\":\"H100\",\"policy\":{}}"},
+	};
+	struct world *world = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(MAKES); i++) {
+		CLEANUP(json) json_t *body = json_loads(MAKES[i].more, 0, NULL);
+		struct control_call call = {.principal = &world->operator, .body = body };
+		struct error error;
+		json_t *answer;
+
+		json_object_set_new(body, "name", json_string("taken"));
+		if (MAKES[i].function != control_tenant_create)
+			json_object_set_new(body, "tenantId", json_string(world->tenant));
+		if (MAKES[i].function == control_pool_create)
+			json_object_set_new(body, "siteId", json_string(world->site));
+		expect_ok(world_ask(world, MAKES[i].function, &call, &answer, &error), &error);
+		json_decref(answer);
+		expect_error(world_ask(world, MAKES[i].function, &call, &answer, &error), &error,
+			     ERROR_CONFLICT, "taken");
+		assert_string_equal(error.field, "name");
+	}
+}
 
 /* proves: ADM-1 */
+/* --- archiving --- */
+
 static void test_tenants_are_renamed_and_archived(void **state)
 {
 	struct world *world = *state;
@@ -561,6 +595,7 @@ static void test_bodies_are_read_as_the_document_says(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		WORLD_TEST(test_a_taken_name_is_a_field),
 		WORLD_TEST(test_tenants_are_renamed_and_archived),
 		WORLD_TEST(test_sites_are_renamed_and_archived),
 		WORLD_TEST(test_pools_are_renamed_and_archived),

@@ -4,6 +4,7 @@
 #include "lib/hang.h"
 #include "lib/test.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -316,6 +317,15 @@ static void expect_secret(const char *path, const char *text)
 	assert_int_equal(now.st_nlink, 1);
 }
 
+static bool write_secret(const char *path, const char *text, size_t length, bool replace,
+			 struct error *error)
+{
+	struct durable_place place = {0};
+
+	return durable_place_make(path, replace, &place, error) &&
+	       durable_place_fill(&place, text, length, error);
+}
+
 /* In the file that was named or nowhere, whatever was there before. */
 static void test_a_secret_is_in_its_own_file_alone(void **state)
 {
@@ -325,43 +335,99 @@ static void test_a_secret_is_in_its_own_file_alone(void **state)
 
 	secrets_beside = 0;
 	hang_look = look_for_secret;
-	expect_ok(durable_write_secret(path, "secret 1\n", 9, false, &error), &error);
+	expect_ok(write_secret(path, "secret 1\n", 9, false, &error), &error);
 	expect_secret(path, "secret 1\n");
 	assert_int_equal(stat(path, &before), 0);
-	expect_error(durable_write_secret(path, "secret 2\n", 9, false, &error), &error,
-		     ERROR_CONFLICT, "exists already");
+	expect_error(write_secret(path, "secret 2\n", 9, false, &error), &error, ERROR_CONFLICT,
+		     "exists already");
 	expect_secret(path, "secret 1\n");
-	expect_ok(durable_write_secret(path, "secret 2\n", 9, true, &error), &error);
+	expect_ok(write_secret(path, "secret 2\n", 9, true, &error), &error);
 	expect_secret(path, "secret 2\n");
 	assert_int_equal(stat(path, &now), 0);
 	assert_int_equal(now.st_ino, before.st_ino); /* until then it had the old one */
 	assert_int_equal(chmod(path, 0644), 0);      /* who has it open would read the new one */
-	expect_ok(durable_write_secret(path, "secret 3\n", 9, true, &error), &error);
+	expect_ok(write_secret(path, "secret 3\n", 9, true, &error), &error);
 	expect_secret(path, "secret 3\n");
 	assert_int_equal(stat(path, &now), 0);
 	assert_int_not_equal(now.st_ino, before.st_ino);
 	assert_int_equal(link(path, other), 0);
-	expect_ok(durable_write_secret(path, "secret 4\n", 9, true, &error), &error);
+	expect_ok(write_secret(path, "secret 4\n", 9, true, &error), &error);
 	expect_secret(path, "secret 4\n");
 	expect_secret(other, "secret 3\n");
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(symlink(other, path), 0);
-	expect_ok(durable_write_secret(path, "secret 5\n", 9, true, &error), &error);
+	expect_ok(write_secret(path, "secret 5\n", 9, true, &error), &error);
 	expect_secret(path, "secret 5\n");
 	expect_secret(other, "secret 3\n");
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(unlink(other), 0);
-	expect_ok(durable_write_secret(path, "secret 6\n", 9, true, &error), &error);
+	expect_ok(write_secret(path, "secret 6\n", 9, true, &error), &error);
 	expect_secret(path, "secret 6\n");
 	assert_int_equal(secrets_beside, 0);
 	assert_int_equal(unlink(path), 0);
 	hang_look = texts_fail;
 	for (int replace = 0; replace <= 1; replace++) {
-		expect_error(durable_write_secret(path, "secret\n", 7, replace, &error), &error,
+		expect_error(write_secret(path, "secret\n", 7, replace, &error), &error,
 			     ERROR_INTERNAL, "write '");
 		assert_int_equal(count_entries(state), 0);
 	}
 	hang_look = NULL;
+}
+
+/* As on a file system that gives what root makes to nobody: of all files that are open. */
+static bool squashed;
+
+int fstat(int fd, struct stat *now);
+
+int fstat(int fd, struct stat *now)
+{
+	int result = (int)syscall(SYS_newfstatat, fd, "", now, AT_EMPTY_PATH);
+
+	if (result == 0 && squashed)
+		now->st_uid = geteuid() + 1;
+	return result;
+}
+
+/* It is refused before there is a secret, and leaves all as it was. */
+static void test_a_place_is_made_first(void **state)
+{
+	const char *path = folder_path(state, "f");
+	struct durable_place place = {0};
+	struct error error;
+
+	squashed = true;
+	expect_error(durable_place_make(path, false, &place, &error), &error, ERROR_FORBIDDEN,
+		     "belongs to another user");
+	squashed = false;
+	assert_null(place.path);
+	assert_int_equal(count_entries(state), 0);
+	for (mode_t mode = 0600; mode <= 0644; mode += 044) {
+		expect_ok(durable_replace(path, "old", 3, mode, &error), &error);
+		squashed = true;
+		expect_error(durable_place_make(path, true, &place, &error), &error,
+			     ERROR_FORBIDDEN, "f' belongs to another user");
+		squashed = false;
+		assert_int_equal(count_entries(state), 1);
+		expect_content(path, "old");
+		expect_ok(durable_place_make(path, true, &place, &error), &error);
+		expect_content(path, "old"); /* until it is filled */
+		durable_place_give_up(&place);
+		assert_int_equal(count_entries(state), 1);
+		expect_content(path, "old");
+	}
+	expect_ok(durable_remove(path, &error), &error);
+	for (int replace = 0; replace <= 1; replace++) {
+		expect_ok(durable_place_make(path, replace, &place, &error), &error);
+		expect_secret(path, "");
+		durable_place_give_up(&place);
+		assert_int_equal(count_entries(state), 0);
+		durable_place_give_up(&place); /* none */
+	}
+	/* Somebody else's by then: it stays. */
+	expect_ok(durable_place_make(path, false, &place, &error), &error);
+	expect_ok(durable_replace(path, "other", 5, 0600, &error), &error);
+	durable_place_give_up(&place);
+	expect_content(path, "other");
 }
 
 static void expect_refused(const char *path, enum error_code code, const char *what,
@@ -628,6 +694,7 @@ int main(void)
 		IN_FOLDER(test_a_text_is_written_over),
 		IN_FOLDER(test_what_is_not_ours_alone_is_not_written_over),
 		IN_FOLDER(test_a_secret_is_in_its_own_file_alone),
+		IN_FOLDER(test_a_place_is_made_first),
 		IN_FOLDER(test_list_is_sorted_and_bounded),
 		IN_FOLDER(test_where_a_file_could_be_written),
 		IN_FOLDER(test_what_a_kill_left_is_tidied),
