@@ -190,6 +190,7 @@ static void start(struct world *world)
 
 static void stop(struct world *world)
 {
+	loop_timer_stop(world->poll);
 	source_destroy(world->source);
 	world->source = NULL;
 }

@@ -327,7 +327,7 @@ static void test_only_the_named_authority_and_name(void **state)
 static void ask_in_vain(void)
 {
 	world.told = 0;
-	send_as(kube_get(NODE), KUBE_NORMAL, 50, NULL);
+	send_as(kube_get(NODE), KUBE_NORMAL, 400, NULL);
 	loop_run(world.loop);
 	assert_int_equal(world.reason, KUBE_UNREACHED);
 }
