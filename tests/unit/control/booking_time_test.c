@@ -85,6 +85,16 @@ static void check_counted_once(struct world *world, const struct world_node *nod
 	assert_int_equal(world_int(shown, "hostBooked.vcpu"), world_int(holder, "resources.vcpu"));
 }
 
+/* Both GPUs, from a time of that day on. */
+static json_t *reserve_later(struct world *world, const char *duration, const char *at)
+{
+	return world_call(world, control_reservation_create, NULL,
+			  "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":\"gpu\","
+			  "\"count\":2}],\"duration\":\"%s\",\"binding\":\"kubernetes\","
+			  "\"startAt\":\"2027-01-15T%s:00Z\"}",
+			  world->tenant, world->pool, duration, at);
+}
+
 /* What is booked next is handed out only when the one before has let go, or was given its time.
  * proves: RES-29 RES-30 */
 static void test_next_booking_waits_for_the_one_before(void **state)
@@ -99,12 +109,7 @@ static void test_next_booking_waits_for_the_one_before(void **state)
 	first = world_reserve(world, 2);
 	first_allocation = world_text(first, "allocations.0.id");
 	world_bind(world, &node, first_allocation);
-	second =
-		world_call(world, control_reservation_create, NULL,
-			   "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":\"gpu\","
-			   "\"count\":2}],\"duration\":\"2h\",\"binding\":\"kubernetes\","
-			   "\"startAt\":\"2027-01-15T09:00:00Z\"}",
-			   world->tenant, world->pool);
+	second = reserve_later(world, "2h", "09:00");
 	second_id = world_text(second, "id");
 	assert_string_equal(world_text(second, "state"), "placed");
 	second_allocation = world_text(second, "allocations.0.id");
@@ -163,11 +168,7 @@ static void test_gap_before_the_next_booking_is_given_to_the_node(void **state)
 	first = world_reserve(world, 2);
 	id = world_text(first, "id");
 	world_bind(world, &node, world_text(first, "allocations.0.id"));
-	world_call(world, control_reservation_create, NULL,
-		   "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":\"gpu\","
-		   "\"count\":2}],\"duration\":\"1h\",\"binding\":\"kubernetes\","
-		   "\"startAt\":\"2027-01-15T12:00:00Z\"}",
-		   world->tenant, world->pool);
+	reserve_later(world, "1h", "12:00");
 	world_call(world, control_reservation_release, id, NULL);
 	world_store_spec(world, &node);
 	first = world_reservation(world, id);
@@ -202,12 +203,7 @@ static void test_a_short_booking_gets_its_devices_in_time(void **state)
 	world_ready(world, &node, 2);
 	first = world_reserve(world, 2);
 	world_bind(world, &node, world_text(first, "allocations.0.id"));
-	second =
-		world_call(world, control_reservation_create, NULL,
-			   "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":\"gpu\","
-			   "\"count\":2}],\"duration\":\"4m\",\"binding\":\"kubernetes\","
-			   "\"startAt\":\"2027-01-15T12:00:00Z\"}",
-			   world->tenant, world->pool);
+	second = reserve_later(world, "4m", "12:00");
 	world_call(world, control_reservation_release, world_text(first, "id"), NULL);
 	world_store_spec(world, &node);
 	assert_non_null(strstr(world_text(world_reservation(world, world_text(first, "id")),
@@ -238,12 +234,7 @@ static void test_handover_is_at_once_when_the_node_says_so(void **state)
 	world_ready(world, &node, 2);
 	first = world_reserve(world, 2);
 	world_bind(world, &node, world_text(first, "allocations.0.id"));
-	second =
-		world_call(world, control_reservation_create, NULL,
-			   "{\"tenantId\":\"%s\",\"poolId\":\"%s\",\"devices\":[{\"class\":\"gpu\","
-			   "\"count\":2}],\"duration\":\"1h\",\"binding\":\"kubernetes\","
-			   "\"startAt\":\"2027-01-15T09:00:00Z\"}",
-			   world->tenant, world->pool);
+	second = reserve_later(world, "1h", "09:00");
 	database_advance(HOUR_MS);
 	world_heartbeat(world, &node);
 	world_tick(world);
