@@ -2,10 +2,6 @@
 #include "unit/cli/verbs.h"
 
 #include "cli/commands.h"
-#include "cli/noun.h"
-#include "sys/durable.h"
-
-#include <unistd.h>
 
 #define TEN "üüüüüüüüüü"
 

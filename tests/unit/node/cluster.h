@@ -19,9 +19,11 @@ struct cluster {
 	struct node *node;
 };
 
-/* Once a program: the certificates; the client's name is "system:node:n1". */
-void cluster_init(struct cluster *cluster);
-void cluster_deinit(struct cluster *cluster);
+/* The one of this program. */
+extern struct cluster cluster;
+/* Fixtures of cmocka for all tests together: its certificates; the client's name is "system:node:n1". */
+int cluster_set_up(void **state);
+int cluster_tear_down(void **state);
 
 struct cluster_options {
 	bool units; /* [host] units */
@@ -29,13 +31,13 @@ struct cluster_options {
 	struct fake_api_options api;
 };
 /* All but the node: files may be put into its folders before cluster_begin(). */
-void cluster_prepare(struct cluster *cluster, void **folder, const struct cluster_options *options);
+void cluster_prepare(struct cluster *it, void **folder, const struct cluster_options *options);
 /* `identity` as of node_create(). */
-void cluster_begin(struct cluster *cluster, struct identity *identity);
-void cluster_write(const struct cluster *cluster, const char *name, const char *text);
-/* What the API server was asked; cluster.api is still to be destroyed. */
-const char *cluster_finish(struct cluster *cluster);
+void cluster_begin(struct cluster *it, struct identity *identity);
+void cluster_write(const struct cluster *it, const char *name, const char *text);
+/* What the API server was asked; its api is still to be destroyed. */
+const char *cluster_finish(struct cluster *it);
 /* Until the API server got so many requests. */
-void cluster_wait(struct cluster *cluster, size_t requests);
+void cluster_wait(struct cluster *it, size_t requests);
 /* The message of a condition in what bcd says of itself; NULL while it isn't there. Valid until the next call. */
-const char *cluster_condition(const struct cluster *cluster, const char *type);
+const char *cluster_condition(const struct cluster *it, const char *type);

@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static struct cluster cluster;
-
 static void add(struct config_paths *paths, void **state, const char *name)
 {
 	paths->items[paths->count++] =
@@ -229,18 +227,6 @@ static void test_nothing_is_offered_before_the_first_look(void **state)
 	fake_api_destroy(cluster.api);
 }
 
-static int begin(void **state UNUSED)
-{
-	cluster_init(&cluster);
-	return 0;
-}
-
-static int end(void **state UNUSED)
-{
-	cluster_deinit(&cluster);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,5 +237,5 @@ int main(void)
 		IN_FOLDER(test_nothing_is_offered_before_the_first_look),
 	};
 
-	return cmocka_run_group_tests(tests, begin, end);
+	return cmocka_run_group_tests(tests, cluster_set_up, cluster_tear_down);
 }

@@ -17,7 +17,6 @@
 	"{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":\"" reason   \
 	"\",\"message\":\"no\",\"code\":" code "}"
 
-static struct cluster cluster;
 static enum uplink_standing standing = UPLINK_ALONE;
 
 /* Instead of the uplink's. */
@@ -291,18 +290,6 @@ static void test_without_an_api_server(void **state)
 	fake_api_destroy(cluster.api);
 }
 
-static int make_certificates(void **state UNUSED)
-{
-	cluster_init(&cluster);
-	return 0;
-}
-
-static int free_certificates(void **state UNUSED)
-{
-	cluster_deinit(&cluster);
-	return 0;
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -318,5 +305,5 @@ int main(void)
 		IN_FOLDER(test_without_an_api_server),
 	};
 
-	return cmocka_run_group_tests(tests, make_certificates, free_certificates);
+	return cmocka_run_group_tests(tests, cluster_set_up, cluster_tear_down);
 }

@@ -122,5 +122,5 @@ int main(void)
 		IN_FOLDER(test_a_claim_that_was_made_anew),
 	};
 
-	return cmocka_run_group_tests(tests, make_certificates, free_certificates);
+	return cmocka_run_group_tests(tests, cluster_set_up, cluster_tear_down);
 }

@@ -136,5 +136,5 @@ int main(void)
 		IN_FOLDER(test_the_marker_waits_for_it_too),
 	};
 
-	return cmocka_run_group_tests(tests, make_certificates, free_certificates);
+	return cmocka_run_group_tests(tests, cluster_set_up, cluster_tear_down);
 }

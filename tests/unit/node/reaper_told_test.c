@@ -109,5 +109,5 @@ int main(void)
 		IN_FOLDER(test_a_stuck_release_names_a_silent_kubelet),
 	};
 
-	return cmocka_run_group_tests(tests, make_certificates, free_certificates);
+	return cmocka_run_group_tests(tests, cluster_set_up, cluster_tear_down);
 }

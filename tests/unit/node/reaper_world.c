@@ -5,7 +5,6 @@
 #include "sys/clock.h"
 #include "sys/durable.h"
 
-struct cluster cluster;
 struct inventory inventory;
 char held[HOLDS_ID_SIZE];
 
@@ -108,16 +107,4 @@ const char *condition_of(const char *type)
 bool condition_says(const char *type, const char *words)
 {
 	return strstr(condition_of(type), words);
-}
-
-int make_certificates(void **state UNUSED)
-{
-	cluster_init(&cluster);
-	return 0;
-}
-
-int free_certificates(void **state UNUSED)
-{
-	cluster_deinit(&cluster);
-	return 0;
 }

@@ -23,7 +23,6 @@
 	"{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":\"" reason   \
 	"\",\"message\":\"no\",\"code\":" code "}"
 
-extern struct cluster cluster;
 extern struct inventory inventory;
 extern char held[HOLDS_ID_SIZE]; /* GPU 0 as the kubelet knows it */
 
@@ -44,5 +43,3 @@ const char *condition_of(const char *type);
 bool condition_says(const char *type, const char *words);
 
 /* Fixtures of the program. */
-int make_certificates(void **state);
-int free_certificates(void **state);

@@ -225,8 +225,6 @@ static void test_versions(void **state UNUSED)
 
 /* --- a bcd that starts on them --- */
 
-static struct cluster cluster;
-
 static bool has_condition(void *type)
 {
 	return cluster_condition(&cluster, type);
@@ -429,18 +427,6 @@ static void drop_capabilities(void)
 	assert_int_equal(syscall(SYS_capset, &header, data), 0);
 }
 
-static int make_certificates(void **state UNUSED)
-{
-	cluster_init(&cluster);
-	return 0;
-}
-
-static int free_certificates(void **state UNUSED)
-{
-	cluster_deinit(&cluster);
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
@@ -453,5 +439,5 @@ int main(int argc, char **argv)
 		return 2;
 	fixtures = argv[1];
 	drop_capabilities();
-	return cmocka_run_group_tests(tests, make_certificates, free_certificates);
+	return cmocka_run_group_tests(tests, cluster_set_up, cluster_tear_down);
 }

@@ -150,5 +150,5 @@ int main(void)
 		IN_FOLDER(test_heard_before_it_was_known),
 	};
 
-	return cmocka_run_group_tests(tests, make_certificates, free_certificates);
+	return cmocka_run_group_tests(tests, cluster_set_up, cluster_tear_down);
 }

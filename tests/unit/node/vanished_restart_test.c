@@ -127,5 +127,5 @@ int main(void)
 		IN_FOLDER(test_lost_with_the_record),
 	};
 
-	return cmocka_run_group_tests(tests, make_certificates, free_certificates);
+	return cmocka_run_group_tests(tests, cluster_set_up, cluster_tear_down);
 }

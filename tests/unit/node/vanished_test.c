@@ -189,5 +189,5 @@ int main(void)
 		IN_FOLDER(test_nobody_has_heard),   IN_FOLDER(test_somebody_is_nameless),
 	};
 
-	return cmocka_run_group_tests(tests, make_certificates, free_certificates);
+	return cmocka_run_group_tests(tests, cluster_set_up, cluster_tear_down);
 }

@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-struct cluster cluster;
-
 void check(bool so, const char *file, int line)
 {
 	if (so)
@@ -187,16 +185,4 @@ void tell(void **state, const struct fake_api_answer *answers, size_t count, enu
 {
 	tell_of(state, &(struct fake_api_options){.answers = answers, .count = count}, habit,
 		story);
-}
-
-int make_certificates(void **state UNUSED)
-{
-	cluster_init(&cluster);
-	return 0;
-}
-
-int free_certificates(void **state UNUSED)
-{
-	cluster_deinit(&cluster);
-	return 0;
 }

@@ -33,8 +33,6 @@
 #define FAILED(state)                                                                              \
 	POD("{\"phase\":\"Failed\",\"containerStatuses\":[{\"state\":{\"" state "\":{}}}]}")
 
-extern struct cluster cluster;
-
 /* --- the child's: nothing here may fail as tests do, it has its exit status alone --- */
 
 void check(bool so, const char *file, int line);
@@ -77,5 +75,3 @@ void tell(void **state, const struct fake_api_answer *answers, size_t count, enu
 	  story_fn *story);
 
 /* Fixtures of the program. */
-int make_certificates(void **state);
-int free_certificates(void **state);
